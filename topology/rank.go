@@ -1,0 +1,204 @@
+package topology
+
+import "net/netip"
+
+// Options changes how Rank judges. The zero value is the default.
+type Options struct {
+	// IgnoreHints takes nodeName and zone of every endpoint as they are and
+	// never looks at ForNodes and ForZones. Default false: hints are honoured.
+	IgnoreHints bool
+}
+
+// Tiers is the outcome of Rank. The lists are disjoint, hold every address once
+// and keep the order of the input, except that endpoints which are ready
+// without serving come last in their tier.
+type Tiers struct {
+	Node    []Endpoint // on our node
+	Zone    []Endpoint // in our zone, not on our node
+	Cluster []Endpoint // usable and neither
+
+	// Last holds every other known endpoint, nearest first by nodeName and
+	// zone. It is for the moment when no tier has anything that answers: the
+	// control plane can lose sight of all pods while all of them work.
+	Last []Endpoint
+
+	// Draining says that nothing is ready and the tiers were made of endpoints
+	// that are terminating and still serve.
+	Draining bool
+}
+
+// Usable reports whether any tier has an endpoint.
+func (t *Tiers) Usable() bool { return len(t.Node)+len(t.Zone)+len(t.Cluster) > 0 }
+
+// Rank puts the endpoints of one Service and one address family into tiers. It
+// is a pure function; it keeps nothing of its arguments.
+//
+// An address may occur more than once, because an endpoint may move between
+// slices and because a new pod may get the address of one that lingers; the
+// copies of one address come oldest first. A copy that is not terminating beats
+// one that is, otherwise the newest stands.
+//
+// Usable are the ready endpoints; only if there is none in the whole cluster,
+// those that are serving and terminating. That fallback is decided here, when
+// the tiers are formed, and never when they are used: one ready endpoint
+// anywhere keeps every draining one out, the one on our own node included.
+//
+// Hints of a kind count only if every ready endpoint carries one of that kind,
+// and then they are final. Where they do not count, nodeName and zone decide.
+func Rank(self Self, endpoints []Endpoint, opts Options) Tiers {
+	standing := standing(endpoints)
+	j := newJudge(self, endpoints, standing, opts)
+	tiers := Tiers{Draining: j.draining}
+	var late, rest [3][]Endpoint
+	for _, i := range standing {
+		e := &endpoints[i]
+		tier, _ := j.place(e)
+		switch {
+		case tier == TierLast:
+			d := j.distance(e)
+			rest[d] = append(rest[d], *e)
+		case !e.Serving:
+			late[tier] = append(late[tier], *e)
+		default:
+			tiers.add(tier, *e)
+		}
+	}
+	for tier := range late {
+		for _, e := range late[tier] {
+			tiers.add(Tier(tier), e)
+		}
+		tiers.Last = append(tiers.Last, rest[tier]...)
+	}
+	return tiers
+}
+
+func (t *Tiers) add(tier Tier, e Endpoint) {
+	switch tier {
+	case TierNode:
+		t.Node = append(t.Node, e)
+	case TierZone:
+		t.Zone = append(t.Zone, e)
+	default:
+		t.Cluster = append(t.Cluster, e)
+	}
+}
+
+// standing returns the index of the copy that stands for each address, in the
+// order in which the addresses first occur.
+func standing(endpoints []Endpoint) []int {
+	indexes := make([]int, 0, len(endpoints))
+	seen := make(map[netip.Addr]int, len(endpoints))
+	for i := range endpoints {
+		at, again := seen[endpoints[i].Addr]
+		if !again {
+			seen[endpoints[i].Addr] = len(indexes)
+			indexes = append(indexes, i)
+			continue
+		}
+		old := &endpoints[indexes[at]]
+		if old.Terminating || !endpoints[i].Terminating {
+			indexes[at] = i
+		}
+	}
+	return indexes
+}
+
+// judge is what has to be known about all endpoints before one can be placed.
+type judge struct {
+	self      Self
+	draining  bool // nothing is ready, something is draining
+	nodeHints bool // node hints are complete and count
+	zoneHints bool // zone hints are complete and count
+}
+
+func newJudge(self Self, endpoints []Endpoint, standing []int, opts Options) judge {
+	var ready, draining, nodeHinted, zoneHinted int
+	for _, i := range standing {
+		e := &endpoints[i]
+		if e.draining() {
+			draining++
+		}
+		if !e.Ready {
+			continue
+		}
+		ready++
+		if !e.ForNodes.Empty() {
+			nodeHinted++
+		}
+		if !e.ForZones.Empty() {
+			zoneHinted++
+		}
+	}
+	// Hints are written for ready endpoints only: on a draining one they are
+	// what is left of an earlier state.
+	honour := ready > 0 && !opts.IgnoreHints
+	return judge{
+		self:      self,
+		draining:  ready == 0 && draining > 0,
+		nodeHints: honour && nodeHinted == ready,
+		zoneHints: honour && zoneHinted == ready,
+	}
+}
+
+// place returns the tier of e and the reason in a few words.
+func (j *judge) place(e *Endpoint) (Tier, string) {
+	if !e.Ready && !(j.draining && e.draining()) {
+		return TierLast, j.whyNot(e)
+	}
+	switch {
+	case j.nodeHints && e.ForNodes.Has(j.self.Node):
+		return TierNode, "hinted for this node"
+	case !j.nodeHints && same(e.Node, j.self.Node):
+		return TierNode, "on this node"
+	case j.zoneHints && e.ForZones.Has(j.self.Zone):
+		return TierZone, "hinted for this zone"
+	case !j.zoneHints && same(e.Zone, j.self.Zone):
+		return TierZone, "in this zone"
+	}
+	return TierCluster, j.whyFar(e)
+}
+
+// whyNot tells why e is in no tier.
+func (j *judge) whyNot(e *Endpoint) string {
+	switch {
+	case e.draining():
+		return "terminating, still serving; not used while another endpoint is ready"
+	case e.Terminating:
+		return "terminating and not serving"
+	default:
+		return "not ready"
+	}
+}
+
+// whyFar tells why e is usable and neither on this node nor in this zone.
+func (j *judge) whyFar(e *Endpoint) string {
+	switch {
+	case j.nodeHints && same(e.Node, j.self.Node):
+		return "on this node, but hinted for another"
+	case j.zoneHints && same(e.Zone, j.self.Zone):
+		return "in this zone, but hinted for another"
+	case j.self.Zone == "":
+		return "on another node; the zone of this node is unknown"
+	case j.zoneHints:
+		return "hinted for another zone"
+	case e.Zone == "":
+		return "its zone is unknown"
+	default:
+		return "in another zone"
+	}
+}
+
+// distance is closeness by nodeName and zone alone: 0 node, 1 zone, 2 cluster.
+func (j *judge) distance(e *Endpoint) int {
+	switch {
+	case same(e.Node, j.self.Node):
+		return 0
+	case same(e.Zone, j.self.Zone):
+		return 1
+	default:
+		return 2
+	}
+}
+
+// same compares two names; an unknown name is never the same as anything.
+func same(a, b string) bool { return a != "" && a == b }

@@ -1,0 +1,146 @@
+package topology
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// State is the condition of a Member.
+type State uint8
+
+// The states.
+const (
+	Ready    State = iota // takes queries
+	Draining              // terminating, still answers
+	NotReady              // starting, failing its probe, lost with its node, or terminating and silent
+)
+
+// String returns the word used in status pages and metrics.
+func (s State) String() string {
+	switch s {
+	case Ready:
+		return "ready"
+	case Draining:
+		return "draining"
+	default:
+		return "not ready"
+	}
+}
+
+// Member is one pod of a Table, with the addresses it can be asked on. Invalid
+// address and port pairs mean "not there".
+type Member struct {
+	// Pod identifies the pod across its addresses: count its load under this
+	// name. Never empty: without a targetRef it is the address.
+	Pod    string
+	UDP    netip.AddrPort
+	TCP    netip.AddrPort
+	AltUDP netip.AddrPort // the same pod in the other address family
+	AltTCP netip.AddrPort
+	State  State
+}
+
+// Table is an immutable snapshot of whom to ask: neither its maker nor its
+// readers change it.
+type Table struct {
+	// Tiers are the usable members: of our node, of our zone, of the cluster.
+	Tiers [3][]Member
+	// Last are the other known members, nearest first. They take no new query
+	// while a tier has a member that answers; a member that turned Draining is
+	// listed here so that its replies in flight are still awaited. A member in
+	// neither place was removed.
+	Last []Member
+	// Draining says that the tiers hold draining members, because nothing is
+	// ready: keep per-try timeouts short, some may be dead.
+	Draining bool
+}
+
+// Empty reports a Table without any member.
+func (t *Table) Empty() bool { return t.Usable() == 0 && len(t.Last) == 0 }
+
+// Usable returns the number of members in the tiers.
+func (t *Table) Usable() int { return len(t.Tiers[0]) + len(t.Tiers[1]) + len(t.Tiers[2]) }
+
+// Equal reports whether both hold the same members in the same order.
+func (t *Table) Equal(other *Table) bool {
+	for i := range t.Tiers {
+		if !slices.Equal(t.Tiers[i], other.Tiers[i]) {
+			return false
+		}
+	}
+	return slices.Equal(t.Last, other.Last) && t.Draining == other.Draining
+}
+
+// NewTable turns the tiers of one address family into a Table. others are the
+// endpoints of the other family: those that belong to a pod of the tiers become
+// its alternate addresses, the rest is left out.
+func NewTable(tiers Tiers, others []Endpoint) Table {
+	alternates := byPod(others)
+	return Table{
+		Tiers: [3][]Member{
+			members(tiers.Node, alternates),
+			members(tiers.Zone, alternates),
+			members(tiers.Cluster, alternates),
+		},
+		Last:     members(tiers.Last, alternates),
+		Draining: tiers.Draining,
+	}
+}
+
+// byPod indexes the standing endpoints that name their pod.
+func byPod(endpoints []Endpoint) map[string]*Endpoint {
+	if len(endpoints) == 0 {
+		return nil
+	}
+	index := make(map[string]*Endpoint, len(endpoints))
+	for _, i := range standing(endpoints) {
+		if e := &endpoints[i]; e.Pod != "" {
+			index[e.Pod] = e
+		}
+	}
+	return index
+}
+
+func members(endpoints []Endpoint, alternates map[string]*Endpoint) []Member {
+	if len(endpoints) == 0 {
+		return nil
+	}
+	list := make([]Member, len(endpoints))
+	for i := range endpoints {
+		e := &endpoints[i]
+		m := Member{
+			Pod:   e.Pod,
+			UDP:   addrPort(e.Addr, e.UDPPort),
+			TCP:   addrPort(e.Addr, e.TCPPort),
+			State: e.state(),
+		}
+		if m.Pod == "" {
+			m.Pod = e.Addr.String()
+		} else if alt := alternates[e.Pod]; alt != nil {
+			m.AltUDP = addrPort(alt.Addr, alt.UDPPort)
+			m.AltTCP = addrPort(alt.Addr, alt.TCPPort)
+		}
+		list[i] = m
+	}
+	return list
+}
+
+func addrPort(addr netip.Addr, port uint16) netip.AddrPort {
+	if port == 0 {
+		return netip.AddrPort{}
+	}
+	return netip.AddrPortFrom(addr, port)
+}
+
+// lastResort is the table for a world that stays empty: whoever was known last,
+// nearest first, trusted by nobody but better than nothing.
+func (t *Table) lastResort() Table {
+	var last []Member
+	for _, group := range [][]Member{t.Tiers[0], t.Tiers[1], t.Tiers[2], t.Last} {
+		last = append(last, group...)
+	}
+	for i := range last {
+		last[i].State = NotReady
+	}
+	return Table{Last: last}
+}
