@@ -1,0 +1,113 @@
+// Command reflector is the yardstick for a DNS server in Go on one UDP socket:
+// one read, one write, nothing between. It sends every query back as its own
+// reply, with one fixed A record.
+//
+// It has one goroutine per socket beside main's.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+func main() {
+	addr := flag.String("addr", "127.0.0.1:5300", "address and port to listen on")
+	sockets := flag.Int("sockets", 1, "number of sockets that share the port, 1 to 64")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *addr, *sockets); err != nil {
+		fmt.Fprintln(os.Stderr, "reflector:", err)
+		os.Exit(1)
+	}
+}
+
+// run reflects until ctx ends.
+func run(ctx context.Context, addr string, sockets int) error {
+	if sockets < 1 || sockets > 64 {
+		return fmt.Errorf("-sockets is %d, want 1 to 64", sockets)
+	}
+	config := net.ListenConfig{Control: reusePort}
+	var conns []*net.UDPConn
+	for range sockets {
+		conn, err := config.ListenPacket(ctx, "udp", addr)
+		if err != nil {
+			closeAll(conns)
+			return fmt.Errorf("listen on %s: %w", addr, err)
+		}
+		conns = append(conns, conn.(*net.UDPConn))
+		addr = conn.LocalAddr().String() // port 0 was chosen by the first
+	}
+	fmt.Println("reflecting on", addr)
+	var running sync.WaitGroup
+	for _, conn := range conns {
+		running.Go(func() { reflect(conn) })
+	}
+	<-ctx.Done()
+	closeAll(conns)
+	running.Wait()
+	return nil
+}
+
+func closeAll(conns []*net.UDPConn) {
+	for _, conn := range conns {
+		conn.Close()
+	}
+}
+
+func reusePort(_, _ string, raw syscall.RawConn) (err error) {
+	failed := raw.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+	})
+	return errors.Join(failed, err)
+}
+
+// reflect answers until its socket is closed.
+func reflect(conn *net.UDPConn) {
+	buf := make([]byte, 65535)
+	for {
+		n, from, err := conn.ReadFromUDPAddrPort(buf)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil || n < 12 {
+			continue
+		}
+		sendBack(conn, buf, n, from)
+	}
+}
+
+func sendBack(conn *net.UDPConn, buf []byte, n int, from netip.AddrPort) {
+	n = reply(buf, n)
+	// A reply that cannot be sent is lost, as on any network.
+	_, _ = conn.WriteToUDPAddrPort(buf[:n], from)
+}
+
+// reply turns the query of n octets in buf into its reply and gives that one's
+// length. The record takes the place of whatever followed the question.
+func reply(buf []byte, n int) int {
+	const header = 12
+	end := header
+	for end < n && buf[end] != 0 {
+		end += int(buf[end]) + 1
+	}
+	end += 5 // root label, type, class
+	if end > n {
+		end = header
+	}
+	buf[2] |= 0x80                                                                 // QR
+	buf[3] = 0x80                                                                  // RA, NOERROR
+	copy(buf[6:header], []byte{0, 1, 0, 0, 0, 0})                                  // one answer, nothing else
+	record := [...]byte{0xc0, header, 0, 1, 0, 1, 0, 0, 0, 30, 0, 4, 10, 96, 0, 1} // A, 30 s
+	return end + copy(buf[end:], record[:])
+}

@@ -1,0 +1,18 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+)
+
+func TestReplyRepeatsTheQuestion(t *testing.T) {
+	question := "\x01a\x04test\x00\x00\x1c\x00\x01"
+	query := "\x12\x34\x01\x20\x00\x01\x00\x00\x00\x00\x00\x01" + question + "\x00\x00\x29\x04\xd0\x00\x00\x00\x00\x00\x00"
+	buf := make([]byte, 512)
+	n := reply(buf, copy(buf, query))
+	want := "\x12\x34\x81\x80\x00\x01\x00\x01\x00\x00\x00\x00" + question +
+		"\xc0\x0c\x00\x01\x00\x01\x00\x00\x00\x1e\x00\x04\x0a\x60\x00\x01"
+	if !bytes.Equal(buf[:n], []byte(want)) {
+		t.Errorf("got  %q\nwant %q", buf[:n], want)
+	}
+}
