@@ -1,0 +1,61 @@
+# Everything a person or a machine does with nodens, one word each.
+# A fresh machine needs Go; a C compiler adds the race detector, Docker the image.
+
+.DEFAULT_GOAL := help
+.PHONY: help build test lint fuzz bench demo image check clean
+.DELETE_ON_ERROR:
+
+VERSION   ?= $(or $(shell git describe --tags --always --dirty 2>/dev/null),dev)
+IMAGE     ?= nodens:$(VERSION)
+LDFLAGS   := -s -w -X main.version=$(VERSION)
+
+# FUZZTIME is a number of inputs on purpose: with a duration, Go before 1.27 now
+# and then fails a healthy target at the deadline (golang/go#75804).
+FUZZTIME  ?= 2000000x
+FUZZSHORT ?= 50000x
+TESTFLAGS ?=
+ARGS      ?=
+FOR       ?=
+
+# Go itself turns cgo off when it finds no C compiler, and the race detector needs cgo.
+RACE      := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
+
+# A real CoreDNS, of a module of its own, for the integration tests.
+PEER      := bench/peers/coredns
+COREDNS   := $(if $(wildcard $(PEER)/go.mod),$(CURDIR)/.cache/bin/coredns)
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## static binaries into bin/
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+
+test: $(COREDNS) ## build, vet, race tests, a short fuzz; no root needed
+	go build ./...
+	go vet ./...
+	$(if $(RACE),,@echo "no C compiler: the tests run without the race detector")
+	NODENS_COREDNS='$(COREDNS)' go test $(RACE) -timeout 8m $(TESTFLAGS) ./...
+	@$(MAKE) --no-print-directory fuzz FUZZTIME=$(FUZZSHORT)
+
+lint: ## format, vet, staticcheck, errcheck, the rules of the house
+	lint/run.sh
+
+fuzz: ## every fuzz target for FUZZTIME (inputs as 1000x, or a duration)
+	lint/fuzz.sh $(FUZZTIME)
+
+bench: build ## the load generator: make bench ARGS='-h'
+	bin/nodens-bench $(or $(ARGS),run)
+
+demo: build ## a node's DNS on loopback, its nearest server upgraded and killed; FOR=20s
+	bin/nodens demo $(if $(FOR),-for $(FOR)) $(ARGS)
+
+image: ## a container image named IMAGE
+	DOCKER_BUILDKIT=1 docker build --build-arg VERSION=$(VERSION) -t $(IMAGE) .
+
+check: lint test ## what must pass before a commit
+
+clean: ## remove what the other targets made
+	rm -rf bin .cache
+
+$(CURDIR)/.cache/bin/coredns: $(wildcard $(PEER)/*.go $(PEER)/go.mod $(PEER)/go.sum)
+	CGO_ENABLED=0 go build -C $(PEER) -trimpath -o $@ $(if $(wildcard $(PEER)/*.go),.,github.com/coredns/coredns)

@@ -1,0 +1,3 @@
+package state
+
+func restoreInTest() { limit = 3 }

@@ -1,0 +1,1 @@
+package words // want `file dns_utils: the word "utils" fits anything`
