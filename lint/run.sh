@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks the whole tree and names every finding before it fails.
-# The tools are pinned in lint/go.mod and built once into .cache/lint.
+# The tools are pinned in lint/tools/go.mod and built once into .cache/lint.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -60,12 +60,12 @@ scripts_clean() {
 }
 
 mkdir -p "$tools"
-GOBIN=$tools go install -C lint tool
-go build -C lint -o "$tools/house" ./house
+GOBIN=$tools go install -C lint/tools tool
+go build -C lint/tools -o "$tools/house" ./house
 
 own=$(lint/files.sh '*.go')
 nested=$(lint/modules.sh)
-rules=$(find lint -name '*.go' -not -path '*/testdata/*')
+rules=$(find lint/tools -name '*.go' -not -path '*/testdata/*')
 
 check "format" formatted "$own"$'\n'"$rules"
 check "cognitive complexity" simple "$(grep -v '_test\.go$' <<<"$own")"
@@ -74,7 +74,7 @@ for module in $nested; do
 	# A module without Go files only pins a tool.
 	if [ -n "$(find "$module" -name '*.go' -print -quit)" ]; then check_module "$module"; fi
 done
-check "tests of the rules" go test -C lint ./...
+check "tests of the rules" go test -C lint/tools ./...
 check "machine paths" no_machine_paths
 scripts_clean
 

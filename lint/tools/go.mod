@@ -1,4 +1,4 @@
-module github.com/nodens-dns/nodens/lint
+module github.com/nodens-dns/nodens/lint/tools
 
 go 1.26.0
 
