@@ -1,0 +1,119 @@
+package upstream
+
+import "time"
+
+// Policy is how a target is chosen among equals.
+type Policy uint8
+
+// Policies.
+const (
+	// P2C takes two at random and of these the one with less load and delay.
+	P2C Policy = iota
+	// Random takes any.
+	Random
+	// Sequential takes the first in the table's order.
+	Sequential
+)
+
+// Config describes a group. Zero means the default.
+type Config struct {
+	// Now is the time since an epoch of the caller's choosing, and never goes
+	// back. Default: since New was called.
+	Now func() time.Duration
+	// External says that the servers are outside the cluster: names take long
+	// to resolve there and strangers may forge replies. It changes defaults.
+	External bool
+	// Policy is how a target is chosen inside a tier. Default P2C.
+	Policy Policy
+	// ForceTCP asks over TCP only.
+	ForceTCP bool
+
+	// Budget is the longest an exchange takes, 100 ms to 30 s. Default 4 s:
+	// clients give up after 5 s.
+	Budget time.Duration
+	// Attempts is how many times one query is put, at different targets while
+	// there are any, 1 to 3. Default 3.
+	Attempts int
+	// RetryMin and RetryMax bound the time after which a silent target's query
+	// is put to another. Default 30 ms and 100 ms, external 100 ms and 400 ms.
+	RetryMin, RetryMax time.Duration
+
+	// UDPSize is the reply size we advertise, in bytes. Default 1232, which
+	// needs no fragments. Larger replies are taken all the same.
+	UDPSize uint16
+	// Sockets is how many UDP sockets one address gets, opened when needed.
+	// Each has a random port of its own. Default 4, external 32.
+	Sockets int
+	// SocketAge is how long a UDP socket is used, within a quarter. Default 30 s.
+	SocketAge time.Duration
+	// SocketQueries is how many queries a UDP socket carries in its life, at
+	// most 32768, so that free IDs are easy to find. Default 10000.
+	SocketQueries int
+
+	// TCPConns is how many TCP connections one address gets. Default 4, with
+	// ForceTCP 32.
+	TCPConns int
+	// TCPDepth is how many queries may be in flight on one connection. Default
+	// 4: many servers answer a connection's queries one after the other.
+	TCPDepth int
+	// TCPIdle is how long a connection may be idle. Default 8 s, below the 10 s
+	// after which CoreDNS closes it.
+	TCPIdle time.Duration
+	// TCPAge is how long a connection is used, within a quarter, so that load
+	// finds new servers behind one address. Default 60 s.
+	TCPAge time.Duration
+	// TCPDial is how long connecting may take. Default 1 s.
+	TCPDial time.Duration
+
+	// MaxOpen bounds the sockets that the group has open, of all kinds.
+	// Default 1024.
+	MaxOpen int
+	// RemoveLinger is how long the sockets of a removed target stay open for
+	// answers on their way. Default 2 s.
+	RemoveLinger time.Duration
+	// PlainFor is how long a server that does not understand EDNS is asked
+	// without, before EDNS is tried again. Default 60 s.
+	PlainFor time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	start := time.Now()
+	sockets, conns := 4, 4
+	retryMin, retryMax := 30*time.Millisecond, 100*time.Millisecond
+	if c.External {
+		sockets = 32
+		retryMin, retryMax = 100*time.Millisecond, 400*time.Millisecond
+	}
+	if c.ForceTCP {
+		conns = 32
+	}
+	if c.Now == nil {
+		c.Now = func() time.Duration { return time.Since(start) }
+	}
+	setDefault(&c.Budget, 4*time.Second)
+	setDefault(&c.Attempts, maxAttempts)
+	c.Attempts = min(c.Attempts, maxAttempts)
+	setDefault(&c.RetryMin, retryMin)
+	setDefault(&c.RetryMax, retryMax)
+	c.RetryMax = max(c.RetryMax, c.RetryMin)
+	setDefault(&c.UDPSize, 1232)
+	setDefault(&c.Sockets, sockets)
+	setDefault(&c.SocketAge, 30*time.Second)
+	setDefault(&c.SocketQueries, 10000)
+	c.SocketQueries = min(c.SocketQueries, 1<<15)
+	setDefault(&c.TCPConns, conns)
+	setDefault(&c.TCPDepth, 4)
+	setDefault(&c.TCPIdle, 8*time.Second)
+	setDefault(&c.TCPAge, 60*time.Second)
+	setDefault(&c.TCPDial, time.Second)
+	setDefault(&c.MaxOpen, 1024)
+	setDefault(&c.RemoveLinger, 2*time.Second)
+	setDefault(&c.PlainFor, 60*time.Second)
+	return c
+}
+
+func setDefault[T int | uint16 | time.Duration](field *T, value T) {
+	if *field <= 0 {
+		*field = value
+	}
+}
