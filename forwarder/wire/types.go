@@ -74,6 +74,7 @@ const (
 	EDECachedError   EDE = 1 + 13
 	EDEProhibited    EDE = 1 + 18
 	EDEStaleNXDomain EDE = 1 + 19
+	EDENoRoute       EDE = 1 + 20 // "Not Authoritative"
 	EDENotSupported  EDE = 1 + 21
 	EDENoReachable   EDE = 1 + 22
 	EDENetworkError  EDE = 1 + 23

@@ -1,0 +1,213 @@
+package cache
+
+import (
+	"bytes"
+	"sync/atomic"
+	"time"
+
+	"github.com/nodens-dns/nodens/forwarder/wire"
+)
+
+// Entry is one answer, ready to be copied to any client that asks with the
+// same key. It holds no OPT and ID 0, and its bytes never change, so any
+// number of goroutines may read it while the cache drops it.
+type Entry struct {
+	blob   []byte   // the key, then the bare reply; one allocation
+	ttls   []uint16 // offsets of the TTLs within the reply
+	keyLen uint16
+	run    run
+	until  time.Duration // the answer holds until then
+	stored time.Duration
+	kind   Kind
+	rcode  wire.RCode // of a Failure
+	ede    wire.EDE   // of a Failure
+	route  uint8
+
+	// Refreshing is taken by whoever asks the servers for this entry again
+	// while it is still being served, so that one asks and not all.
+	Refreshing atomic.Bool
+	// recheck is the time before which a failed refresh is not tried again.
+	recheck atomic.Int64
+}
+
+// run is a row of address records of one size and owner in the answer section,
+// which may be put in any order (RFC 1794).
+type run struct{ at, size, n uint16 }
+
+// NewEntry makes an entry from a server's reply, which must be Simple. keep
+// tells whether the policy lets it be kept; if not, it still serves those who
+// are waiting for it now. A reply that is no answer gives a nil entry and its
+// Kind, Failure or Lame. Of the arguments nothing is kept but copies.
+func NewEntry(key []byte, r *wire.Reply, p *Policy, route uint8, now time.Duration) (e *Entry, kind Kind, keep bool) {
+	kind, life := p.judge(r)
+	if kind == Failure || kind == Lame {
+		return nil, kind, false
+	}
+	e = &Entry{
+		blob:   make([]byte, 0, len(key)+len(r.Msg)),
+		keyLen: uint16(len(key)),
+		kind:   kind,
+		route:  route,
+		stored: now,
+		until:  now + time.Duration(life)*time.Second,
+	}
+	e.blob = r.AppendBare(append(e.blob, key...))
+	e.index(r, p)
+	return e, kind, life > 0
+}
+
+// NewFailure makes the entry that says, for ttl, that the servers gave no
+// answer.
+func NewFailure(key []byte, rcode wire.RCode, ede wire.EDE, ttl time.Duration, route uint8, now time.Duration) *Entry {
+	return &Entry{
+		blob:   bytes.Clone(key),
+		keyLen: uint16(len(key)),
+		kind:   Failure,
+		rcode:  rcode,
+		ede:    ede,
+		route:  route,
+		stored: now,
+		until:  now + ttl,
+	}
+}
+
+// index notes where the TTLs are, clamps them, and finds the addresses that
+// may be rotated.
+func (e *Entry) index(r *wire.Reply, p *Policy) {
+	total := r.Count(wire.Answer) + r.Count(wire.Authority) + r.Count(wire.Additional)
+	e.ttls = make([]uint16, 0, total)
+	msg := e.msg()
+	var rr wire.Record
+	var set rrset
+	for c := r.Records(); c.Next(&rr); {
+		if rr.Type == wire.TypeOPT {
+			continue
+		}
+		ttl := p.clamp(r, rr)
+		wire.SetTTL(msg, rr.TTLAt, ttl)
+		e.ttls = append(e.ttls, uint16(rr.TTLAt))
+		set.add(msg, rr, ttl, e.ttls)
+		e.extendRun(r, rr)
+	}
+}
+
+// rrset is the row of records with one owner and type that is being read. Its
+// records share the least TTL (RFC 2181 section 5.2).
+type rrset struct {
+	last  wire.Record
+	ttl   uint32
+	first int // index of its first TTL
+}
+
+func (s *rrset) add(msg []byte, rr wire.Record, ttl uint32, ttls []uint16) {
+	at := len(ttls) - 1
+	same := at > 0 && s.last.Type == rr.Type && s.last.Section == rr.Section &&
+		rr.Type != wire.TypeRRSIG && wire.EqualNames(msg, s.last.Owner, rr.Owner)
+	if !same {
+		s.first, s.ttl = at, ttl
+	}
+	s.last = rr
+	if ttl == s.ttl {
+		return
+	}
+	s.ttl = min(s.ttl, ttl)
+	wire.CapTTLs(msg, ttls[s.first:], s.ttl)
+}
+
+// extendRun counts rr into the row of addresses if it continues it.
+func (e *Entry) extendRun(r *wire.Reply, rr wire.Record) {
+	if rr.Section != wire.Answer || rr.Type != r.Type || rr.Type != wire.TypeA && rr.Type != wire.TypeAAAA {
+		return
+	}
+	size := rr.End - rr.Owner
+	last := int(e.run.at) + int(e.run.size)*int(e.run.n)
+	owner := r.Msg[rr.Owner : rr.TTLAt-4]
+	switch {
+	case e.run.n > 0 && last == rr.Owner && int(e.run.size) == size &&
+		bytes.Equal(owner, r.Msg[int(e.run.at):int(e.run.at)+len(owner)]):
+		e.run.n++
+	case e.run.n < 2:
+		e.run = run{at: uint16(rr.Owner), size: uint16(size), n: 1}
+	}
+}
+
+// Kind is what the entry says.
+func (e *Entry) Kind() Kind { return e.kind }
+
+// Route is the index of the route the answer came by.
+func (e *Entry) Route() uint8 { return e.route }
+
+// RCode is the response code of the entry's replies.
+func (e *Entry) RCode() wire.RCode {
+	if e.kind == Failure {
+		return e.rcode
+	}
+	return wire.HeaderRCode(e.msg())
+}
+
+// EDE is the extended error of a Failure.
+func (e *Entry) EDE() wire.EDE { return e.ede }
+
+// Live reports whether the answer still holds at now.
+func (e *Entry) Live(now time.Duration) bool { return now < e.until }
+
+// Age is the time since the entry was made.
+func (e *Entry) Age(now time.Duration) time.Duration { return now - e.stored }
+
+// Left is the time until the answer ends; negative when it has.
+func (e *Entry) Left(now time.Duration) time.Duration { return e.until - now }
+
+// Standby reports whether the ended answer may stand in for one that cannot be
+// had, under p.
+func (e *Entry) Standby(p *Policy, now time.Duration) bool {
+	return e.kind != Failure && now < e.until+p.MaxStale
+}
+
+// Postpone notes a failed refresh: until then, Rested is false.
+func (e *Entry) Postpone(until time.Duration) { e.recheck.Store(int64(until)) }
+
+// Rested reports whether a refresh may be tried at now.
+func (e *Entry) Rested(now time.Duration) bool { return int64(now) >= e.recheck.Load() }
+
+// Append appends the reply to q, which must have the entry's key: TTLs lowered
+// by the age in whole seconds, q's own ID, flags and spelling, and the
+// addresses turned by q's ID if rotate is set. A Failure has no such reply.
+func (e *Entry) Append(dst []byte, q *wire.Query, now time.Duration, rotate bool) []byte {
+	start := len(dst)
+	dst = e.appendTurned(dst, q.ID, rotate)
+	wire.AgeTTLs(dst[start:], e.ttls, seconds(now-e.stored))
+	wire.Echo(dst[start:], q)
+	return dst
+}
+
+// AppendStale appends the ended answer with the TTL that p gives it. AD is
+// cleared: nobody vouches for it any more.
+func (e *Entry) AppendStale(dst []byte, q *wire.Query, p *Policy, rotate bool) []byte {
+	start := len(dst)
+	dst = e.appendTurned(dst, q.ID, rotate)
+	wire.CapTTLs(dst[start:], e.ttls, seconds(p.StaleTTL))
+	wire.ClearAD(dst[start:])
+	wire.Echo(dst[start:], q)
+	return dst
+}
+
+func (e *Entry) appendTurned(dst []byte, turn uint16, rotate bool) []byte {
+	msg := e.msg()
+	if e.run.n < 2 || !rotate {
+		return append(dst, msg...)
+	}
+	at, size := int(e.run.at), int(e.run.size)
+	end := at + size*int(e.run.n)
+	cut := at + size*int(turn%e.run.n)
+	dst = append(dst, msg[:at]...)
+	dst = append(dst, msg[cut:end]...)
+	dst = append(dst, msg[at:cut]...)
+	return append(dst, msg[end:]...)
+}
+
+func (e *Entry) key() []byte { return e.blob[:e.keyLen] }
+func (e *Entry) msg() []byte { return e.blob[e.keyLen:] }
+
+// cost is what the entry takes of the budget, in bytes: its own allocations
+// and its share of list and map.
+func (e *Entry) cost() int64 { return int64(cap(e.blob)+2*cap(e.ttls)) + entryOverhead }

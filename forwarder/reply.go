@@ -1,0 +1,83 @@
+package forwarder
+
+import (
+	"time"
+
+	"github.com/nodens-dns/nodens/forwarder/cache"
+	"github.com/nodens-dns/nodens/forwarder/wire"
+)
+
+// write makes the reply to q from its answer in dst's memory. p is needed for
+// stale answers only.
+func (f *Forwarder) write(dst []byte, q *question, a answer, p *cache.Policy, now time.Duration) []byte {
+	dst = dst[:0]
+	switch {
+	case a.entry.Kind() == cache.Failure:
+		ede := a.entry.EDE()
+		if a.source == FromCache {
+			ede = wire.EDECachedError
+		}
+		return wire.AppendError(dst, &q.Query, a.entry.RCode(), f.udpSize, ede)
+	case a.source == FromStale:
+		ede := wire.EDEStale
+		if a.entry.Kind() == cache.NXDomain {
+			ede = wire.EDEStaleNXDomain
+		}
+		return f.fit(a.entry.AppendStale(dst, &q.Query, p, f.rotate), q, ede)
+	}
+	return f.fit(a.entry.Append(dst, &q.Query, now, f.rotate), q, wire.NoEDE)
+}
+
+// fit cuts a reply to what the client takes and adds the OPT, for which room
+// is kept. Over TCP a reply is cut only at the format's own limit (RFC 7766
+// section 8).
+func (f *Forwarder) fit(reply []byte, q *question, ede wire.EDE) []byte {
+	limit := wire.MaxMessage
+	if q.from.Proto == UDP {
+		limit = int(min(q.UDPSize, f.udpSize))
+	}
+	if q.EDNS {
+		limit -= wire.OPTLen
+	}
+	if ede != wire.NoEDE {
+		limit -= wire.EDELen
+	}
+	reply = wire.Fit(reply, limit, q.DO)
+	return wire.AppendOPT(reply, 0, &q.Query, f.udpSize, ede)
+}
+
+// reject answers what is no sound query, or does not.
+func (f *Forwarder) reject(dst []byte, q *question, fault wire.Fault) ([]byte, Verdict) {
+	var rcode wire.RCode
+	switch fault {
+	case wire.Malformed:
+		rcode = wire.FormErr
+	case wire.UnknownOpcode:
+		rcode = wire.NotImp
+	case wire.UnknownVersion:
+		rcode = wire.BadVers
+	default:
+		f.dropped.Add(1)
+		return nil, Close
+	}
+	reply := wire.AppendError(dst[:0], &q.Query, rcode, f.udpSize, wire.NoEDE)
+	f.countError(q, rcode, len(reply))
+	return reply, Answered
+}
+
+// answerLocally answers a question that nobody is asked for: by its zone, or
+// with an error for its type or class.
+func (f *Forwarder) answerLocally(dst []byte, q *question, z *zone) []byte {
+	rcode, ede := refusal(&q.Query)
+	if rcode == wire.NoError && z.local == localNone {
+		rcode, ede = wire.ServFail, wire.EDENoRoute
+	}
+	if rcode != wire.NoError {
+		reply := wire.AppendError(dst[:0], &q.Query, rcode, f.udpSize, ede)
+		f.countError(q, rcode, len(reply))
+		return reply
+	}
+	reply := appendLocal(dst[:0], &q.Query, z, f.udpSize)
+	f.countMemory(q, z.index, answer{nil, FromLocal}, len(reply))
+	return reply
+}

@@ -1,0 +1,127 @@
+package forwarder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/nodens-dns/nodens/forwarder/cache"
+	"github.com/nodens-dns/nodens/forwarder/wire"
+)
+
+// Group asks a route's servers. *upstream.Group is one.
+type Group interface {
+	// Exchange asks q's question and returns the reply, made of dst's memory
+	// where it is large enough. It returns within the group's own budget of
+	// time; ctx ends only with the process.
+	Exchange(ctx context.Context, dst []byte, q *wire.Query) (wire.Reply, error)
+}
+
+// Route says who answers the names below some zones.
+type Route struct {
+	// Zones are names with or without a final dot, "." for all the rest. The
+	// longest zone that a name is in, on label boundaries, decides.
+	Zones []string
+	// Group asks the servers.
+	Group Group
+	// Policy says what is kept.
+	Policy cache.Policy
+	// MaxInFlight bounds the questions being asked at one time, at least 1.
+	// Above it clients get a stale answer or SERVFAIL at once: one route whose
+	// servers are dead must not starve the others.
+	MaxInFlight int
+}
+
+// zone is one line of the routing table.
+type zone struct {
+	name  string // as text with a final dot, for labels
+	size  int    // of the name in wire form, in bytes
+	index uint8
+	route *route // nil when answered locally
+	local localKind
+}
+
+// route is a Route at work.
+type route struct {
+	Route
+	inFlight atomic.Int64
+	shed     atomic.Uint64 // refused because MaxInFlight were in flight
+}
+
+// table finds the zone of a name. It never changes once made.
+type table struct {
+	zones  []*zone
+	byName map[string]*zone // folded wire form
+	none   *zone            // for names in no zone, and messages without one
+	routes []*route
+}
+
+// maxZones keeps zone indexes within a byte.
+const maxZones = 250
+
+func newTable(routes []Route, local []localZone) (*table, error) {
+	t := &table{byName: make(map[string]*zone)}
+	var errs []error
+	for _, l := range local {
+		errs = append(errs, t.add(l.name, &zone{local: l.kind}))
+	}
+	for i := range routes {
+		r := &route{Route: routes[i]}
+		if len(r.Zones) == 0 || r.Group == nil || r.MaxInFlight < 1 {
+			errs = append(errs, fmt.Errorf("routes: route %d needs zones, a group and MaxInFlight", i))
+			continue
+		}
+		t.routes = append(t.routes, r)
+		for _, name := range r.Zones {
+			errs = append(errs, t.add(name, &zone{route: r}))
+		}
+	}
+	if len(t.zones) > maxZones {
+		errs = append(errs, fmt.Errorf("routes: %d zones are too many; name at most %d", len(t.zones), maxZones))
+	}
+	t.none = &zone{name: noZone, index: uint8(min(len(t.zones), maxZones)), local: localNone}
+	t.zones = append(t.zones, t.none)
+	return t, errors.Join(errs...)
+}
+
+// noZone is the label of what belongs to no zone, as CoreDNS writes it.
+const noZone = "dropped"
+
+func (t *table) add(name string, z *zone) error {
+	key, ok := wire.AppendName(nil, strings.ToLower(name))
+	if !ok {
+		return fmt.Errorf("routes: %q is not a domain name; write labels of 1 to 63 bytes with dots between", name)
+	}
+	if old := t.byName[string(key)]; old != nil {
+		if old.local != localNone && z.route != nil {
+			old.route, old.local = z.route, localNone // a route of one's own replaces the default
+			return nil
+		}
+		return fmt.Errorf("routes: zone %q is named twice; keep one", name)
+	}
+	z.name = string(wire.AppendText(nil, key))
+	z.size, z.index = len(key), uint8(min(len(t.zones), maxZones))
+	t.byName[string(key)] = z
+	t.zones = append(t.zones, z)
+	return nil
+}
+
+// find returns the zone of a folded name. DS records live in the parent zone
+// (RFC 4035 section 3.1.4.1), so a question for them is routed by the parent's
+// name.
+func (t *table) find(name []byte, qtype wire.Type) *zone {
+	if qtype == wire.TypeDS && len(name) > 1 {
+		name = name[1+name[0]:]
+	}
+	for {
+		if z := t.byName[string(name)]; z != nil {
+			return z
+		}
+		if len(name) <= 1 {
+			return t.none
+		}
+		name = name[1+name[0]:]
+	}
+}
