@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+//go:embed sample.yaml
+var sampleConfig string
+
+// checkCommand prints every mistake of a file, or one line that says what it
+// sets up.
+func checkCommand(_ context.Context, s surroundings, args []string) error {
+	flags := flag.NewFlagSet("check", flag.ContinueOnError)
+	path := flags.String("config", "", "the configuration `FILE` to check")
+	sample := flags.Bool("sample", false, "print a commented configuration to start from")
+	if err := parse(flags, s, args); err != nil {
+		return err
+	}
+	if *sample {
+		_, err := io.WriteString(s.stdout, sampleConfig)
+		return err
+	}
+	if *path == "" {
+		return needConfig(flags)
+	}
+	config, err := loadConfig(*path, s.getenv)
+	if err != nil {
+		return err
+	}
+	for _, missing := range missingFiles(config) {
+		fmt.Fprintf(s.stderr, "note: %s\n", missing)
+	}
+	fmt.Fprintln(s.stdout, summary(config))
+	return nil
+}
+
+func needConfig(flags *flag.FlagSet) error {
+	fmt.Fprintf(flags.Output(), "nodens %s: -config FILE is missing\n", flags.Name())
+	flags.Usage()
+	return errUsage
+}
+
+// summary is a configuration in one line.
+func summary(c Config) string {
+	var routes []string
+	for _, r := range c.Routes {
+		routes = append(routes, strings.Join(r.Zones, " ")+" -> "+r.source())
+	}
+	var listen []string
+	for _, l := range c.Listen {
+		listen = append(listen, l.String())
+	}
+	return fmt.Sprintf("%s: good; listens on %s, cache %s, %s",
+		c.Path, strings.Join(listen, " "), shortBytes(c.Cache.Size), strings.Join(routes, ", "))
+}
+
+// source says where the servers of a route come from.
+func (r RouteConfig) source() string {
+	switch {
+	case r.TopologyFile != "":
+		return "endpoints in " + r.TopologyFile
+	case r.ResolvConf != "":
+		return "nameservers in " + r.ResolvConf
+	}
+	var servers []string
+	for _, s := range r.Servers {
+		servers = append(servers, s.String())
+	}
+	return strings.Join(servers, " ")
+}
+
+// missingFiles names the files that the configuration needs and that cannot be
+// read here. Checking on another machine than the node is no mistake, starting
+// without them is.
+func missingFiles(c Config) []string {
+	var missing []string
+	for _, r := range c.Routes {
+		for _, path := range []string{r.TopologyFile, r.ResolvConf} {
+			if path == "" {
+				continue
+			}
+			f, err := os.Open(path)
+			if err != nil {
+				missing = append(missing, fmt.Sprintf("%v; serve will not start without it", err))
+				continue
+			}
+			f.Close()
+		}
+	}
+	return missing
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"crypto/sha512"
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"os"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const maxListen = 16
+
+// loadConfig reads the file at path. Mistakes come back all at once.
+func loadConfig(path string, getenv func(string) string) (Config, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("configuration file cannot be read: %w; write one ('nodens check -sample' prints a start) or correct -config", err)
+	}
+	return readConfig(path, data, getenv)
+}
+
+// configFile reads one file into a Config. Beside the values it keeps the
+// lines of those that are compared with each other at the end.
+type configFile struct {
+	yamlFile
+	config      Config
+	listenLines []int
+	adminLine   int
+	servers     []serverLine
+	zoneLines   map[string]int
+}
+
+type serverLine struct {
+	address netip.AddrPort
+	path    string
+	line    int
+}
+
+// readConfig turns the bytes of a file into a Config, or into every mistake
+// in them. It touches nothing but its arguments.
+func readConfig(path string, data []byte, getenv func(string) string) (Config, error) {
+	f := &configFile{
+		yamlFile:  yamlFile{mistakes: mistakes{file: path}},
+		config:    defaultConfig(),
+		zoneLines: map[string]int{},
+	}
+	sum := sha512.Sum512(data)
+	f.config.Path, f.config.Hash = path, hex.EncodeToString(sum[:])
+	f.config.Node.Name = getenv("NODE_NAME")
+	if root := f.document(data); root != nil {
+		f.object("", root, f.top(), "version", "routes")
+		f.compare()
+	}
+	if err := f.err(); err != nil {
+		return Config{}, err
+	}
+	return f.config, nil
+}
+
+func (f *configFile) top() fields {
+	c := &f.config
+	return fields{
+		"version":   f.version,
+		"listen":    f.listen,
+		"node":      f.section(fields{"name": f.to(&c.Node.Name), "zone": f.to(&c.Node.Zone)}),
+		"admin":     f.section(fields{"address": f.adminAddress, "pprof": f.word(&c.Admin.Pprof, "loopback", "all", "off")}),
+		"cache":     f.section(f.cache()),
+		"limits":    f.section(f.limits()),
+		"routes":    f.routes,
+		"local":     f.section(f.local()),
+		"log":       f.section(f.log()),
+		"stopGrace": f.time(&c.StopGrace, time.Second, time.Minute),
+	}
+}
+
+func (f *configFile) cache() fields {
+	c := &f.config.Cache
+	return fields{
+		"size":     f.size(&c.Size, 1<<20, 16<<30),
+		"rotate":   f.flag(&c.Rotate),
+		"maxStale": f.time(&c.MaxStale, 0, 72*time.Hour),
+	}
+}
+
+func (f *configFile) limits() fields {
+	l := &f.config.Limits
+	return fields{
+		"udpSockets":              f.number(&l.UDPSockets, 1, 8),
+		"udpReceiveBuffer":        f.size(&l.UDPReceiveBuffer, 64<<10, 64<<20),
+		"missesInFlight":          f.number(&l.MissesInFlight, 16, 65536),
+		"tcpConnections":          f.number(&l.TCPConnections, 1, 65536),
+		"tcpConnectionsPerClient": f.number(&l.TCPConnectionsPerClient, 1, 65536),
+		"tcpQueriesPerConnection": f.number(&l.TCPQueriesPerConnection, 1, 1024),
+		"tcpIdle":                 f.time(&l.TCPIdle, time.Second, 10*time.Minute),
+		"upstreamInFlight":        f.number(&l.UpstreamInFlight, 16, 65536),
+		"followersPerMiss":        f.number(&l.FollowersPerMiss, 1, 65536),
+	}
+}
+
+func (f *configFile) local() fields {
+	l := &f.config.Local
+	return fields{
+		"localhost": f.flag(&l.Localhost),
+		"invalid":   f.flag(&l.Invalid),
+		"onion":     f.flag(&l.Onion),
+		"chaos":     f.word(&l.Chaos, "refuse", "answer"),
+	}
+}
+
+func (f *configFile) log() fields {
+	l := &f.config.Log
+	return fields{
+		"level":  f.word(&l.Level, "debug", "info", "warn", "error"),
+		"format": f.word(&l.Format, "json", "console"),
+	}
+}
+
+func (f *configFile) version(path string, n *yaml.Node) {
+	if n.Value != "v1" {
+		f.add(n.Line, fmt.Sprintf("version is %q", n.Value), "write v1, the only version there is")
+	}
+}
+
+func (f *configFile) listen(path string, n *yaml.Node) {
+	f.config.Listen = nil
+	f.list(path, n, "addresses", func(path string, n *yaml.Node) {
+		address, ok := f.addrPort(path, n, 0)
+		if !ok {
+			return
+		}
+		for i, other := range f.config.Listen {
+			if other == address {
+				f.add(n.Line, fmt.Sprintf("%s repeats %s", path, address), fmt.Sprintf("remove one (the first is on line %d)", f.listenLines[i]))
+				return
+			}
+		}
+		f.config.Listen = append(f.config.Listen, address)
+		f.listenLines = append(f.listenLines, n.Line)
+	})
+	if len(f.config.Listen) > maxListen {
+		f.add(n.Line, fmt.Sprintf("listen has %d addresses", len(f.config.Listen)), fmt.Sprintf("keep at most %d; a wildcard such as 0.0.0.0:53 covers a family", maxListen))
+	}
+}
+
+func (f *configFile) adminAddress(path string, n *yaml.Node) {
+	if address, ok := f.addrPort(path, n, 0); ok {
+		f.config.Admin.Address, f.adminLine = address, n.Line
+	}
+}
+
+// compare looks for settings that contradict each other.
+func (f *configFile) compare() {
+	for _, server := range f.servers {
+		if listen, ok := ownListen(f.config.Listen, server.address, nil); ok {
+			f.add(server.line, fmt.Sprintf("%s is %s, where nodens itself listens (%s): queries would go round in a loop", server.path, server.address, listen),
+				"name the server behind nodens")
+		}
+	}
+	for _, listen := range f.config.Listen {
+		if f.adminLine != 0 && covers(listen, f.config.Admin.Address, nil) {
+			f.add(f.adminLine, fmt.Sprintf("admin.address is %s, which the listen address %s takes", f.config.Admin.Address, listen), "choose another port")
+		}
+	}
+	if l := f.config.Limits; l.TCPConnectionsPerClient > l.TCPConnections {
+		f.config.Limits.TCPConnectionsPerClient = l.TCPConnections
+	}
+}

@@ -1,0 +1,296 @@
+package main
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func noEnv(string) string { return "" }
+
+// comparable shows address values to cmp.
+func comparable() cmp.Option {
+	return cmp.Options{cmpopts.EquateComparable(netip.AddrPort{}, netip.Addr{})}
+}
+
+func addrPorts(list ...string) []netip.AddrPort {
+	var parsed []netip.AddrPort
+	for _, s := range list {
+		parsed = append(parsed, netip.MustParseAddrPort(s))
+	}
+	return parsed
+}
+
+func TestSampleIsTheDefault(t *testing.T) {
+	got, err := readConfig("sample.yaml", []byte(sampleConfig), noEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := defaultConfig()
+	want.Path, want.Hash = got.Path, got.Hash
+	want.Node = NodeConfig{Name: "node-1", Zone: "zone-a"}
+	cluster, rest := defaultRoute(true), defaultRoute(false)
+	cluster.Zones = []string{"cluster.local.", "in-addr.arpa.", "ip6.arpa."}
+	cluster.TopologyFile = "/etc/nodens/endpoints.yaml"
+	rest.Zones, rest.ResolvConf = []string{"."}, "/etc/resolv.conf"
+	want.Routes = []RouteConfig{cluster, rest}
+	if diff := cmp.Diff(want, got, comparable()); diff != "" {
+		t.Errorf("the sample states something else than the defaults (-default +sample):\n%s", diff)
+	}
+}
+
+// Every key that can be set is in the sample, so that it documents them all.
+func TestSampleNamesEveryKey(t *testing.T) {
+	f := &configFile{}
+	all := sortedKeys(f.top())
+	for _, section := range []fields{f.cache(), f.limits(), f.local(), f.log()} {
+		all = append(all, sortedKeys(section)...)
+	}
+	for _, key := range all {
+		if !strings.Contains(sampleConfig, key+":") {
+			t.Errorf("the sample does not show %s", key)
+		}
+	}
+}
+
+func TestReadConfig(t *testing.T) {
+	file := `
+version: v1
+listen: [127.0.0.1:5353, "[::1]:5353", 0.0.0.0:53]
+node: {name: n1, zone: za}
+admin: {address: 127.0.0.1:9999, pprof: off}
+cache: {size: 64Mi, rotate: false, maxStale: 0s}
+limits: {udpSockets: 2, udpReceiveBuffer: 128Ki, missesInFlight: 100, tcpIdle: 1m}
+routes:
+- zones: [Cluster.Local, "10.in-addr.arpa."]
+  topology: {file: /e.yaml}
+  cache: {maxTTL: 10s}
+  forceTCP: true
+- zones: ["."]
+  servers: [192.0.2.1, "192.0.2.2:5300", "2001:db8::1", "[2001:db8::2]:54"]
+  timeout: 2s
+  socketsPerServer: 8
+- zones: [corp.example]
+  resolvConf: /r.conf
+  cache: {maxNegativeTTL: 1m, stale: false}
+local: {localhost: false, chaos: answer}
+log: {level: warn, format: console}
+stopGrace: 5s
+`
+	got, err := readConfig("f", []byte(file), noEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := defaultConfig()
+	want.Path, want.Hash = got.Path, got.Hash
+	want.Listen = addrPorts("127.0.0.1:5353", "[::1]:5353", "0.0.0.0:53")
+	want.Node = NodeConfig{"n1", "za"}
+	want.Admin = AdminConfig{netip.MustParseAddrPort("127.0.0.1:9999"), "off"}
+	want.Cache = CacheConfig{Size: 64 << 20}
+	want.Limits.UDPSockets, want.Limits.UDPReceiveBuffer = 2, 128<<10
+	want.Limits.MissesInFlight, want.Limits.TCPIdle = 100, time.Minute
+	want.Routes = []RouteConfig{
+		{Zones: []string{"cluster.local.", "10.in-addr.arpa."}, TopologyFile: "/e.yaml", MaxTTL: 10 * time.Second,
+			MaxNegativeTTL: 5 * time.Second, ForceTCP: true, Timeout: 4 * time.Second, SocketsPerServer: 4},
+		{Zones: []string{"."}, Servers: addrPorts("192.0.2.1:53", "192.0.2.2:5300", "[2001:db8::1]:53", "[2001:db8::2]:54"),
+			MaxTTL: time.Hour, MaxNegativeTTL: 30 * time.Second, Stale: true, Timeout: 2 * time.Second, SocketsPerServer: 8},
+		{Zones: []string{"corp.example."}, ResolvConf: "/r.conf", MaxTTL: time.Hour, MaxNegativeTTL: time.Minute,
+			Timeout: 4 * time.Second, SocketsPerServer: 32},
+	}
+	want.Local.Localhost, want.Local.Chaos = false, "answer"
+	want.Log = LogConfig{"warn", "console"}
+	want.StopGrace = 5 * time.Second
+	if diff := cmp.Diff(want, got, comparable()); diff != "" {
+		t.Errorf("config (-want +got):\n%s", diff)
+	}
+}
+
+func TestNodeNameFromEnvironment(t *testing.T) {
+	env := func(name string) string { return map[string]string{"NODE_NAME": "from-env"}[name] }
+	rest := "\nroutes: [{zones: [.], servers: [192.0.2.1]}]\n"
+	for file, want := range map[string]string{
+		"version: v1":                     "from-env",
+		"version: v1\nnode: {name: mine}": "mine",
+		"version: v1\nnode: {zone: a}":    "from-env",
+		"version: v1\nnode: {name: 007}":  "007",
+	} {
+		c, err := readConfig("f", []byte(file+rest), env)
+		if err != nil || c.Node.Name != want {
+			t.Errorf("%q: node name %q, %v; want %q", file, c.Node.Name, err, want)
+		}
+	}
+}
+
+// good is a file that each mistake below is put into.
+const good = "version: v1\nroutes: [{zones: [.], servers: [192.0.2.1]}]\n"
+
+func TestMistakes(t *testing.T) {
+	for name, test := range map[string]struct{ file, want string }{
+		"empty file":         {"", "f:1: the file is empty; start from the output of 'nodens check -sample'"},
+		"only comments":      {"# nothing\n", "f:1: the file is empty; start from"},
+		"not YAML":           {good + "listen: [\n", "f:3: this is not YAML: "},
+		"not a mapping":      {"- a\n", "f:1: the file is a list; write a mapping of admin, "},
+		"two documents":      {good + "---\nversion: v1\n", "f:3: a second document starts here; keep one"},
+		"no version":         {"routes: [{zones: [.], servers: [192.0.2.1]}]\n", "f:1: version is missing; add it"},
+		"other version":      {"version: v2\nroutes: [{zones: [.], servers: [192.0.2.1]}]\n", `f:1: version is "v2"; write v1`},
+		"no routes":          {"version: v1\n", "f:1: routes is missing; add it"},
+		"empty routes":       {"version: v1\nroutes: []\n", "f:2: routes is an empty list; add routes"},
+		"unknown key, near":  {good + "lissten: [127.0.0.1:53]\n", `f:3: unknown key "lissten"; did you mean "listen"?`},
+		"unknown key, case":  {good + "limits: {udpsockets: 1}\n", `f:3: unknown key "limits.udpsockets"; did you mean "udpSockets"?`},
+		"unknown key, far":   {good + "xyzzyxyzzy: 1\n", `f:3: unknown key "xyzzyxyzzy"; remove it; known here: admin, cache, `},
+		"key twice":          {good + "node: {name: a}\nnode: {name: b}\n", "f:4: node is given twice; remove one (the first is on line 3)"},
+		"key without value":  {good + "listen:\n", "f:3: listen has no value; write one or remove the line"},
+		"alias":              {good + "node: {name: &x a, zone: *x}\n", "f:3: node.zone is an alias; write the value itself"},
+		"text for a list":    {good + "listen: 127.0.0.1:53\n", `f:3: listen is "127.0.0.1:53"; write a list of addresses`},
+		"list for a mapping": {good + "node: [a]\n", "f:3: node is a list; write a mapping of name, zone"},
+		"name for a listen":  {good + "listen: [localhost:53]\n", `f:3: listen[0] is "localhost:53"; write an IP address with a port`},
+		"listen, no port":    {good + "listen: [127.0.0.1]\n", `f:3: listen[0] is "127.0.0.1"; write an IP address with a port, such as 127.0.0.1:53 or "[::1]:53"`},
+		"IPv6 unquoted":      {good + "listen: [[::1]:53]\n", ": this is not YAML: "},
+		"listen twice":       {good + "listen:\n- 127.0.0.1:53\n- 127.0.0.1:53\n", "f:5: listen[1] repeats 127.0.0.1:53; remove one (the first is on line 4)"},
+		"too many listen":    {good + "listen: [" + manyListen() + "]\n", "f:3: listen has 17 addresses; keep at most 16"},
+		"admin on listen":    {good + "admin: {address: 127.0.0.1:53}\n", "f:3: admin.address is 127.0.0.1:53, which the listen address 127.0.0.1:53 takes; choose another port"},
+		"pprof word":         {good + "admin: {pprof: on}\n", `f:3: admin.pprof is "on"; write loopback, all or off`},
+		"bool as text":       {good + "cache: {rotate: \"true\"}\n", `f:3: cache.rotate is "true"; write true or false`},
+		"bool as yes":        {good + "cache: {rotate: yes}\n", `f:3: cache.rotate is "yes"; write true or false`},
+		"int as text":        {good + "limits: {udpSockets: \"2\"}\n", `f:3: limits.udpSockets is "2"; write a whole number from 1 to 8`},
+		"int as fraction":    {good + "limits: {udpSockets: 1.5}\n", `f:3: limits.udpSockets is "1.5"; write a whole number from 1 to 8`},
+		"int too big":        {good + "limits: {udpSockets: 9}\n", "f:3: limits.udpSockets is 9; choose from 1 to 8"},
+		"int beyond int":     {good + "limits: {udpSockets: 99999999999999999999}\n", "f:3: limits.udpSockets is "},
+		"size without unit":  {good + "cache: {size: 32}\n", "f:3: cache.size is 32; choose from 1Mi to 16Gi"},
+		"size, other unit":   {good + "cache: {size: 32MB}\n", `f:3: cache.size is "32MB"; write a size such as 32Mi`},
+		"size overflows":     {good + "cache: {size: 9999999999999Gi}\n", `f:3: cache.size is "9999999999999Gi"; write a size`},
+		"size negative":      {good + "cache: {size: -1Mi}\n", "f:3: cache.size is -1Mi; choose from 1Mi to 16Gi"},
+		"time without unit":  {good + "cache: {maxStale: 30}\n", "f:3: cache.maxStale is 30 without a unit; write 30s for seconds"},
+		"time, no time":      {good + "cache: {maxStale: soon}\n", `f:3: cache.maxStale is "soon"; write a duration such as 30s`},
+		"time out of range":  {good + "stopGrace: 2h\n", "f:3: stopGrace is 2h; choose from 1s to 1m"},
+		"log level":          {good + "log: {level: loud}\n", `f:3: log.level is "loud"; write debug, info, warn or error`},
+		"route, no zones":    {route("servers: [192.0.2.1]"), "f:3: routes[0].zones is missing; add it"},
+		"route, no servers":  {route("zones: [.]"), "f:3: routes[0] has no servers; add servers, resolvConf or topology"},
+		"route is text":      {"version: v1\nroutes: [all]\n", `f:2: routes[0] is "all"; write a mapping of cache, forceTCP, `},
+		"both kinds":         {route("zones: [.]\n  servers: [192.0.2.1]\n  resolvConf: /r"), "f:5: routes[0] has both servers (line 4) and resolvConf; keep one"},
+		"topology, no file":  {route("zones: [.]\n  topology: {}"), "f:4: routes[0].topology.file is missing; name the file"},
+		"server by name":     {route("zones: [.]\n  servers: [dns.example]"), `f:4: routes[0].servers[0] is "dns.example"; write an IP address with or without a port`},
+		"server twice":       {route("zones: [.]\n  servers: [192.0.2.1, \"192.0.2.1:53\"]"), "f:4: routes[0].servers[1] repeats 192.0.2.1:53; remove one"},
+		"server wildcard":    {route("zones: [.]\n  servers: [0.0.0.0]"), "f:4: routes[0].servers[0] is 0.0.0.0:53, which stands for every address; write the address of a DNS server"},
+		"server multicast":   {route("zones: [.]\n  servers: [\"ff02::fb\"]"), "f:4: routes[0].servers[0] is [ff02::fb]:53, which is a group of hosts"},
+		"server port 0":      {route("zones: [.]\n  servers: [\"192.0.2.1:0\"]"), "which has no port"},
+		"server is us":       {route("zones: [.]\n  servers: [127.0.0.1]"), "f:4: routes[0].servers[0] is 127.0.0.1:53, where nodens itself listens (127.0.0.1:53): queries would go round in a loop; name the server behind nodens"},
+		"server is mapped":   {route("zones: [.]\n  servers: [\"::ffff:127.0.0.1\"]"), "where nodens itself listens"},
+		"server, wildcard":   {route("zones: [.]\n  servers: [127.0.0.53]") + "listen: [0.0.0.0:53]\n", "f:4: routes[0].servers[0] is 127.0.0.53:53, where nodens itself listens (0.0.0.0:53)"},
+		"zone twice":         {route("zones: [a.example]\n  servers: [192.0.2.1]\n- zones: [b.example, A.example.]\n  servers: [192.0.2.2]"), `f:5: the zone "a.example." is in two routes or twice in one; keep it in one place (the first is on line 3)`},
+		"zone is a URL":      {route("zones: [\"http://a\"]\n  servers: [192.0.2.1]"), `f:3: routes[0].zones[0] is "http://a", which is not a zone`},
+		"zone, long label":   {route("zones: [" + strings.Repeat("a", 64) + "]\n  servers: [192.0.2.1]"), "which is not a zone"},
+		"zone, empty":        {route("zones: [\"\"]\n  servers: [192.0.2.1]"), `f:3: routes[0].zones[0] is ""; write text`},
+		"no zones":           {route("zones: []\n  servers: [192.0.2.1]"), "f:3: routes[0].zones is an empty list; add zones such as cluster.local"},
+		"ttl zero":           {route("zones: [.]\n  servers: [192.0.2.1]\n  cache: {maxTTL: 0s}"), "f:5: routes[0].cache.maxTTL is 0s; choose from 1s to 24h"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := readConfig("f", []byte(test.file), noEnv)
+			if err == nil {
+				t.Fatalf("no mistake found, want %q", test.want)
+			}
+			if lines := strings.Split(err.Error(), "\n"); len(lines) != 1 {
+				t.Errorf("%d mistakes, want one:\n%v", len(lines), err)
+			}
+			if !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got  %v\nwant %s", err, test.want)
+			}
+		})
+	}
+}
+
+func route(lines string) string { return "version: v1\nroutes:\n- " + lines + "\n" }
+
+func manyListen() string {
+	var list []string
+	for i := range 17 {
+		list = append(list, netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, byte(i)}), 5300).String())
+	}
+	return strings.Join(list, ", ")
+}
+
+func TestManyMistakesAtOnce(t *testing.T) {
+	file := `version: v1
+listen: [127.0.0.1:5300, nowhere]
+cahce: {size: 1Mi}
+limits:
+  udpSockets: many
+  tcpIdle: 5
+routes:
+- zones: [.]
+  servers: [127.0.0.1:5300, 0.0.0.0]
+- zones: [.]
+`
+	_, err := readConfig("conf.yaml", []byte(file), noEnv)
+	if err == nil {
+		t.Fatal("no mistake found")
+	}
+	var lines []string
+	for _, l := range strings.Split(err.Error(), "\n") {
+		lines = append(lines, strings.SplitN(l, " ", 2)[0])
+	}
+	want := []string{"conf.yaml:2:", "conf.yaml:3:", "conf.yaml:5:", "conf.yaml:6:", "conf.yaml:9:", "conf.yaml:9:", "conf.yaml:10:", "conf.yaml:10:"}
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Errorf("lines (-want +got):\n%s\n%v", diff, err)
+	}
+}
+
+func FuzzReadConfig(f *testing.F) {
+	f.Add([]byte(sampleConfig))
+	f.Add([]byte(good))
+	f.Add([]byte("a: &a [*a]\n? [x]\n: y\n<<: {b: c}"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := readConfig("f", data, noEnv)
+		if err == nil && (len(c.Routes) == 0 || len(c.Listen) == 0) {
+			t.Errorf("accepted without routes or addresses: %q", data)
+		}
+	})
+}
+
+func TestCheckCommand(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "c.yaml")
+	write := func(content string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(good)
+	for name, test := range map[string]struct {
+		args           []string
+		status         int
+		stdout, stderr string
+	}{
+		"good":          {[]string{"check", "-config", path}, 0, path + ": good; listens on 127.0.0.1:53, cache 32Mi, . -> 192.0.2.1:53", ""},
+		"missing":       {[]string{"check", "-config", dir + "/none"}, 1, "", "configuration file cannot be read: open " + dir + "/none: no such file or directory; write one"},
+		"no flag":       {[]string{"check"}, 2, "", "-config FILE is missing"},
+		"sample":        {[]string{"check", "-sample"}, 0, "version: v1", ""},
+		"too much":      {[]string{"check", "-sample", "x"}, 2, "", `"x" is too much`},
+		"bad flag":      {[]string{"check", "-x"}, 2, "", "not defined: -x"},
+		"help":          {[]string{"check", "-h"}, 0, "", "-config FILE"},
+		"no command":    {nil, 2, "", "nodens check"},
+		"usage":         {[]string{"help"}, 0, "nodens check    -config FILE", ""},
+		"wrong command": {[]string{"chekc"}, 2, "", `there is no command "chekc"; did you mean "check"?`},
+		"version":       {[]string{"version"}, 0, "nodens devel (revision", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stdout, stderr strings.Builder
+			status := run(t.Context(), test.args, noEnv, &stdout, &stderr)
+			if status != test.status || !strings.Contains(stdout.String(), test.stdout) || !strings.Contains(stderr.String(), test.stderr) {
+				t.Errorf("status %d, stdout %q, stderr %q\nwant %d, %q, %q", status, &stdout, &stderr, test.status, test.stdout, test.stderr)
+			}
+		})
+	}
+	write("version: v1\nroutes: [{zones: [.], servers: [nowhere, 192.0.2.1]}]\nx: 1\n")
+	var stdout, stderr strings.Builder
+	if status := run(t.Context(), []string{"check", "-config", path}, noEnv, &stdout, &stderr); status != 1 || strings.Count(stderr.String(), path+":") != 2 {
+		t.Errorf("two mistakes: status %d, stderr %q", status, &stderr)
+	}
+}

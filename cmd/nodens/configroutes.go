@@ -1,0 +1,124 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/miekg/dns"
+	"go.yaml.in/yaml/v3"
+)
+
+const maxServers = 64
+
+func (f *configFile) routes(path string, n *yaml.Node) {
+	f.list(path, n, "routes", func(path string, n *yaml.Node) {
+		f.config.Routes = append(f.config.Routes, f.route(path, n))
+	})
+}
+
+// route reads one route. Where the servers come from decides the defaults, so
+// it is looked at before the rest.
+func (f *configFile) route(path string, n *yaml.Node) RouteConfig {
+	r := defaultRoute(f.serversFrom(path, n) == "topology")
+	f.object(path, n, fields{
+		"zones":      func(path string, n *yaml.Node) { f.zones(path, n, &r) },
+		"topology":   f.section(fields{"file": f.to(&r.TopologyFile)}),
+		"servers":    func(path string, n *yaml.Node) { f.serverList(path, n, &r) },
+		"resolvConf": f.to(&r.ResolvConf),
+		"cache": f.section(fields{
+			"maxTTL":         f.time(&r.MaxTTL, time.Second, 24*time.Hour),
+			"maxNegativeTTL": f.time(&r.MaxNegativeTTL, time.Second, 3*time.Hour),
+			"stale":          f.flag(&r.Stale),
+		}),
+		"forceTCP":         f.flag(&r.ForceTCP),
+		"timeout":          f.time(&r.Timeout, 100*time.Millisecond, 10*time.Second),
+		"socketsPerServer": f.number(&r.SocketsPerServer, 1, 256),
+	}, "zones")
+	return r
+}
+
+// serversFrom is the one key of the route that says where its servers come
+// from.
+func (f *configFile) serversFrom(path string, n *yaml.Node) string {
+	if n.Kind != yaml.MappingNode {
+		return ""
+	}
+	var found []*yaml.Node
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		switch key.Value {
+		case "topology":
+			f.needFile(path+".topology", value)
+			found = append(found, key)
+		case "servers", "resolvConf":
+			found = append(found, key)
+		}
+	}
+	if len(found) == 0 {
+		f.add(n.Line, path+" has no servers", "add servers, resolvConf or topology")
+		return ""
+	}
+	for _, key := range found[1:] {
+		if key.Value != found[0].Value {
+			f.add(key.Line, fmt.Sprintf("%s has both %s (line %d) and %s", path, found[0].Value, found[0].Line, key.Value), "keep one of them, or make two routes")
+		}
+	}
+	return found[0].Value
+}
+
+func (f *configFile) needFile(path string, n *yaml.Node) {
+	if n.Kind != yaml.MappingNode {
+		return
+	}
+	for i := 0; i < len(n.Content); i += 2 {
+		if n.Content[i].Value == "file" {
+			return
+		}
+	}
+	f.add(n.Line, path+".file is missing", "name the file that lists the EndpointSlices")
+}
+
+func (f *configFile) zones(path string, n *yaml.Node, r *RouteConfig) {
+	f.list(path, n, `zones such as cluster.local or "."`, func(path string, n *yaml.Node) {
+		var zone string
+		if !f.text(path, n, &zone) {
+			return
+		}
+		if _, ok := dns.IsDomainName(zone); !ok || strings.ContainsAny(zone, ` /:*\`) {
+			f.add(n.Line, fmt.Sprintf("%s is %q, which is not a zone", path, zone), `write a name such as cluster.local, or "." for every name`)
+			return
+		}
+		zone = dns.CanonicalName(zone)
+		if first := f.zoneLines[zone]; first != 0 {
+			f.add(n.Line, fmt.Sprintf("the zone %q is in two routes or twice in one", zone), fmt.Sprintf("keep it in one place (the first is on line %d)", first))
+			return
+		}
+		f.zoneLines[zone] = n.Line
+		r.Zones = append(r.Zones, zone)
+	})
+}
+
+func (f *configFile) serverList(path string, n *yaml.Node, r *RouteConfig) {
+	f.list(path, n, "server addresses", func(path string, n *yaml.Node) {
+		address, ok := f.addrPort(path, n, 53)
+		if !ok {
+			return
+		}
+		for _, other := range r.Servers {
+			if other == address {
+				f.add(n.Line, fmt.Sprintf("%s repeats %s", path, address), "remove one")
+				return
+			}
+		}
+		if why := unusable(address); why != "" {
+			f.add(n.Line, fmt.Sprintf("%s is %s, %s", path, address, why), "write the address of a DNS server")
+			return
+		}
+		r.Servers = append(r.Servers, address)
+		f.servers = append(f.servers, serverLine{address: address, path: path, line: n.Line})
+	})
+	if len(r.Servers) > maxServers {
+		f.add(n.Line, fmt.Sprintf("%s has %d servers", path, len(r.Servers)), fmt.Sprintf("keep at most %d", maxServers))
+	}
+}

@@ -1,0 +1,21 @@
+// Command nodens is a DNS forwarder for every node of a Kubernetes cluster: it
+// answers from its cache and asks the nearest DNS server for the rest.
+//
+// The command only wires: it reads the configuration, makes the parts of the
+// daemon (wire.go), runs them as tasks (tasks.go) and shows what they count
+// (metrics.go, statusz.go). What a query goes through is in the package
+// forwarder, who is asked in the package topology.
+//
+// # Where to read
+//
+//   - main.go: the subcommands.
+//   - config.go: every setting with its default; configfile.go reads them.
+//
+// # Goroutines
+//
+//   - one for each task of serve: admin, routes, listeners, reload, readiness;
+//   - one for each followed file: the topology of a route, its resolv.conf;
+//   - two for each listen address (UDP and TCP), beside those of the package
+//     listener;
+//   - those of net/http: one for each connection to the admin address.
+package main

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+const (
+	slowPoll = 30 * time.Second
+	// settle is how long a changing file must rest before it is looked at:
+	// many editors write a file in several steps.
+	settle = 50 * time.Millisecond
+)
+
+// followFile calls look once, and again whenever the file at path may have
+// changed, until ctx ends. It watches the folder and not the file, because
+// files are mostly replaced, and also the folder that a symbolic link leads
+// to; where nothing can be watched, or the link leads through several folders
+// (as in a mounted ConfigMap), the poll finds out. 0 for poll means 30 s.
+// look runs in the goroutine of the caller, never twice at once.
+func followFile(ctx context.Context, path string, poll time.Duration, look func()) error {
+	if poll == 0 {
+		poll = slowPoll
+	}
+	var events chan fsnotify.Event
+	var failures chan error
+	watcher, err := fsnotify.NewWatcher()
+	if err == nil {
+		defer watcher.Close()
+		events, failures = watcher.Events, watcher.Errors
+	}
+	ticker := time.NewTicker(poll)
+	defer ticker.Stop()
+	var settled <-chan time.Time
+	watch(watcher, path)
+	look()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-failures: // events were lost; the poll finds what they said
+		case <-events:
+			if settled == nil {
+				settled = time.After(settle)
+			}
+		case <-settled:
+			settled = nil
+			watch(watcher, path)
+			look()
+		case <-ticker.C:
+			watch(watcher, path)
+			look()
+		}
+	}
+}
+
+// watch adds the folders on the way to the file. Watching one again does
+// nothing; one that cannot be watched is left to the poll.
+func watch(watcher *fsnotify.Watcher, path string) {
+	if watcher == nil {
+		return
+	}
+	_ = watcher.Add(filepath.Dir(path))
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		_ = watcher.Add(filepath.Dir(target))
+	}
+}

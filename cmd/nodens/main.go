@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	// The first signal asks for a clean stop. Then the signals get their old
+	// meaning back, so that a second one kills at once.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
+}
+
+// surroundings are what a command sees of the world outside.
+type surroundings struct {
+	getenv         func(string) string
+	stdout, stderr io.Writer
+}
+
+// command is one subcommand. run gets the arguments after its name.
+type command struct {
+	name, args, does string
+	run              func(ctx context.Context, s surroundings, args []string) error
+}
+
+func commands() []command {
+	return []command{
+		{"check", "-config FILE | -sample", "check a configuration, or print one to start from", checkCommand},
+		{"version", "", "print the version", versionCommand},
+	}
+}
+
+// errUsage says that the usage, or the error of a flag, was already printed.
+var errUsage = errors.New("wrong usage")
+
+// run is the whole program. It returns the exit status: 0, 1 after an error,
+// 2 after a wrong command line.
+func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) int {
+	s := surroundings{getenv: getenv, stdout: stdout, stderr: stderr}
+	if len(args) == 0 {
+		usage(stderr)
+		return 2
+	}
+	switch args[0] {
+	case "help", "-h", "-help", "--help":
+		usage(stdout)
+		return 0
+	}
+	for _, c := range commands() {
+		if c.name == args[0] {
+			return exitStatus(c.run(ctx, s, args[1:]), stderr)
+		}
+	}
+	fmt.Fprintf(stderr, "nodens: there is no command %q", args[0])
+	if near := nearest(args[0], commandNames()); near != "" {
+		fmt.Fprintf(stderr, "; did you mean %q?", near)
+	}
+	fmt.Fprint(stderr, "\n\n")
+	usage(stderr)
+	return 2
+}
+
+func exitStatus(err error, stderr io.Writer) int {
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+		return 0
+	case errors.Is(err, errUsage):
+		return 2
+	}
+	fmt.Fprintf(stderr, "%v\n", err)
+	return 1
+}
+
+func usage(w io.Writer) {
+	fmt.Fprint(w, "nodens answers the DNS queries of a node from its cache, and asks the nearest server for the rest.\n\n")
+	for _, c := range commands() {
+		fmt.Fprintf(w, "  nodens %-8s %-32s %s\n", c.name, c.args, c.does)
+	}
+	fmt.Fprint(w, "\n'nodens COMMAND -h' lists the flags of a command.\n")
+}
+
+func commandNames() []string {
+	var names []string
+	for _, c := range commands() {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// parse reads the flags of a command that takes no other arguments.
+func parse(flags *flag.FlagSet, s surroundings, args []string) error {
+	flags.SetOutput(s.stderr)
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return err
+	} else if err != nil {
+		return errUsage
+	}
+	if flags.NArg() > 0 {
+		fmt.Fprintf(s.stderr, "nodens %s: %q is too much; it takes flags only\n", flags.Name(), flags.Arg(0))
+		flags.Usage()
+		return errUsage
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// task is something that lives as long as the daemon.
+type task struct {
+	name string
+	// run works until ctx ends, then finishes what it holds and returns. A
+	// return before that is the end of the task; with an error it is the end
+	// of them all.
+	run func(ctx context.Context) error
+}
+
+// running is a task that was started.
+type running struct {
+	name string
+	stop context.CancelFunc
+	done chan struct{} // closed when the task returned; err is final then
+	err  error
+}
+
+// runTasks starts the tasks in order and waits until ctx ends or one of them
+// fails. It then stops them one by one in reverse order, all within one grace
+// period, and returns their errors joined. A task that outlasts the grace
+// period is an error too; nobody waits for it any longer.
+//
+// The daemon's order is admin, routes, listeners, reload, readiness, and so a
+// stop is: first readiness goes off, so that nobody new is sent here, and no
+// reload can start parts again; then the listeners answer what they have
+// received, for which they need the routes; then the routes close their
+// sockets, since nobody asks them any more; the admin side is last, so that
+// the stop can be watched.
+func runTasks(ctx context.Context, grace time.Duration, tasks ...task) error {
+	failed := make(chan struct{}, len(tasks))
+	started := make([]*running, len(tasks))
+	for i, t := range tasks {
+		started[i] = start(t, failed)
+	}
+	select {
+	case <-ctx.Done():
+	case <-failed:
+	}
+	deadline, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	var errs []error
+	for i := len(started) - 1; i >= 0; i-- {
+		errs = append(errs, started[i].end(deadline, grace))
+	}
+	return errors.Join(errs...)
+}
+
+// start runs t in a goroutine of its own. failed hears of its error, if that
+// comes before anybody stopped it.
+func start(t task, failed chan<- struct{}) *running {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{name: t.name, stop: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(r.done)
+		r.err = t.run(ctx)
+		if r.err != nil && failed != nil {
+			failed <- struct{}{}
+		}
+	}()
+	return r
+}
+
+// end stops the task and waits for it until the deadline.
+func (r *running) end(deadline context.Context, grace time.Duration) error {
+	r.stop()
+	select {
+	case <-r.done:
+	case <-deadline.Done():
+		select {
+		case <-r.done:
+		default:
+			return fmt.Errorf("%s did not stop within %s", r.name, shortDuration(grace))
+		}
+	}
+	if r.err != nil {
+		return fmt.Errorf("%s: %w", r.name, r.err)
+	}
+	return nil
+}
