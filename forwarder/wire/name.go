@@ -5,23 +5,22 @@ const (
 	// maxHops is how many pointers one name may follow: a name has at most 127
 	// labels and each pointer must lead to at least one.
 	maxHops = 126
-	// MaxExpansion is how many bytes of names one message may unfold to. A
-	// message of MaxMessage bytes can be built to unfold to megabytes.
-	MaxExpansion = 64 << 10
+	// MaxExpansion is how many labels and pointers the names of one message may
+	// hold when they are unfolded. A message of MaxMessage bytes can be built to
+	// hold millions. The largest honest ones, thousands of records of one long
+	// name, stay well below.
+	MaxExpansion = 128 << 10
 )
 
 // plainNameEnd returns the offset after the name that starts at off and holds
 // no pointer, or 0 when it does not fit its bounds.
 func plainNameEnd(msg []byte, off int) int {
-	start := off
-	for off < len(msg) {
+	last := min(len(msg), off+MaxName)
+	for off < last {
 		n := int(msg[off])
 		off += 1 + n
 		switch {
 		case n == 0:
-			if off-start > MaxName {
-				return 0
-			}
 			return off
 		case n > MaxLabel:
 			return 0
@@ -33,50 +32,57 @@ func plainNameEnd(msg []byte, off int) int {
 // nameWalk skips names of one message and counts the work.
 type nameWalk struct {
 	msg      []byte
-	expanded int
+	solid    *bitmap // bytes that no name may run through; nil for none
+	expanded int     // labels and pointers seen
 }
 
 // end returns the offset after the name that starts at off, or 0 when the name
 // is broken: a pointer may only point backwards, to before the labels that led
 // to it, so that every walk ends.
 func (w *nameWalk) end(off int) int {
-	var next, size int
-	limit := off // pointers must lead to before this
-	for hops := 0; ; {
-		if off >= len(w.msg) {
-			return 0
-		}
+	var next, size, hops int
+	for start := off; off < len(w.msg); {
 		n := int(w.msg[off])
+		w.expanded++
 		switch {
 		case n == 0:
-			w.expanded += size + 1
-			if size+1 > MaxName || w.expanded > MaxExpansion {
-				return 0
-			}
-			if next == 0 {
-				next = off + 1
-			}
-			return next
+			return w.finish(start, off+1, next)
 		case n <= MaxLabel:
 			size += 1 + n
 			off += 1 + n
-			if size > MaxName {
+			if size >= MaxName {
 				return 0
 			}
 		case n >= 0xC0:
 			to := pointer(w.msg, off)
 			hops++
-			if to < HeaderLen || to >= limit || hops > maxHops {
+			if to < HeaderLen || to >= start || hops > maxHops {
 				return 0
 			}
-			if next == 0 {
-				next = off + 2
+			if next = w.finish(start, off+2, next); next == 0 {
+				return 0
 			}
-			off, limit = to, to
+			off, start = to, to
 		default:
 			return 0
 		}
 	}
+	return 0
+}
+
+// finish checks one unbroken stretch of a name, from start to end, and returns
+// the offset after the name: next, or end if this is its first stretch.
+func (w *nameWalk) finish(start, end, next int) int {
+	if w.expanded > MaxExpansion {
+		return 0
+	}
+	if next == 0 {
+		return end
+	}
+	if w.solid != nil && w.solid.has(start, end) {
+		return 0
+	}
+	return next
 }
 
 // pointer reads the pointer at off; -1 when it is cut off.

@@ -54,7 +54,7 @@ func ParseQuery(msg []byte) (Query, Fault) {
 	}
 	sound := q.parseQuestion()
 	if sound {
-		sound = q.parseAdditional()
+		sound = q.parseRecords()
 	}
 	switch {
 	case q.flags&opcodeMask != 0:
@@ -121,46 +121,44 @@ func (q *Query) parseQuestion() bool {
 	return true
 }
 
-// parseAdditional checks what follows the question: no answer or authority
-// (but IXFR's SOA), and at most two additional records, of which one may be an
-// OPT and the last a transaction signature.
-func (q *Query) parseAdditional() bool {
-	an, ns, ar := get16(q.msg, offANCount), get16(q.msg, offNSCount), get16(q.msg, offARCount)
-	if an|ns|ar == 0 {
-		return true
-	}
-	if an != 0 || ar > 2 || ns > 1 || (ns == 1 && q.Type != TypeIXFR) {
-		return false
-	}
+// parseRecords checks what follows the question: no answer or authority (but
+// IXFR's SOA), and at most two additional records, of which one may be an OPT
+// and the last a transaction signature. It reads on behind a fault, because the
+// reply that tells of it needs to know whether there was an OPT.
+func (q *Query) parseRecords() bool {
+	an, ns := int(get16(q.msg, offANCount)), int(get16(q.msg, offNSCount))
+	ar := int(get16(q.msg, offARCount))
+	sound := an == 0 && ar <= 2 && (ns == 0 || ns == 1 && q.Type == TypeIXFR)
 	walk, off := nameWalk{msg: q.msg}, q.end
-	for i := range ns + ar {
-		owner := off
+	for left := an + ns + ar; left > 0; left-- {
 		rr, next := readRecord(&walk, off)
 		if next == 0 {
 			return false
 		}
 		off = next
 		switch {
-		case i < ns:
+		case left > ar:
 			// IXFR's SOA; the query is refused later.
 		case rr.Type == TypeOPT:
-			if q.EDNS || q.msg[owner] != 0 || !q.readOPT(rr) {
-				return false
-			}
-		case (rr.Type == TypeTSIG || rr.Type == TypeSIG) && i == ns+ar-1:
-			// Signed queries are answered unsigned (RFC 8945 section 5.2
-			// leaves that to servers without keys).
+			sound = q.readOPT(rr) && sound
+		case rr.Type == TypeTSIG || rr.Type == TypeSIG:
+			// Signed queries are answered unsigned: there are no keys here.
+			sound = sound && left == 1
 		default:
-			return false
+			sound = false
 		}
 	}
-	return true
+	return sound
 }
 
-// readOPT takes size, version and DO from the OPT record and checks that its
-// options fill it exactly (RFC 6891 section 6.1.2). Options are not echoed or
-// forwarded, so nothing else of them is read.
+// readOPT takes size, version and DO from the OPT record, of which there may be
+// one, owned by the root, and checks that its options fill it exactly (RFC 6891
+// section 6.1). Options are not echoed or forwarded, so nothing else of them is
+// read.
 func (q *Query) readOPT(rr Record) bool {
+	if q.EDNS || q.msg[rr.Owner] != 0 {
+		return false
+	}
 	q.EDNS = true
 	q.UDPSize = max(uint16(rr.Class), MinUDPSize)
 	q.DO = rr.TTL&(1<<15) != 0

@@ -50,6 +50,14 @@ func recordAt(msg []byte, off, fixed int) Record {
 	}
 }
 
+// solidEnd is the offset up to which rr, its owner aside, holds no name.
+func (rr *Record) solidEnd() int {
+	if rr.Type == TypeA || rr.Type == TypeAAAA {
+		return rr.End
+	}
+	return rr.Data
+}
+
 // checkData checks the RDATA that the forwarder itself reads, or that would
 // make a resolver choke. All other types are opaque (RFC 3597).
 func checkData(walk *nameWalk, rr Record) bool {

@@ -51,21 +51,30 @@ func ParseReply(msg []byte) (Reply, error) {
 	}
 	r.Type, r.Class = Type(get16(msg, end)), Class(get16(msg, end+2))
 	r.qEnd, r.end = end+4, end+4
+	bare := r
 	err := r.checkRecords()
 	if err != nil && r.TC {
-		r.counts, r.end, r.opt = [3]uint16{}, r.qEnd, 0
-		return r, nil
+		return bare, nil
 	}
 	return r, err
 }
 
+// checkRecords walks all records. What a forwarder changes in place later, the
+// TTLs and the order of addresses, must not be part of a name, or names that
+// were checked here would not be sound any more: no name may run through the
+// fixed fields of a record or through an address.
 func (r *Reply) checkRecords() error {
-	walk := nameWalk{msg: r.Msg}
+	var solid bitmap
+	walk := nameWalk{msg: r.Msg, solid: &solid}
 	for s := Answer; s <= Additional; s++ {
 		r.counts[s] = get16(r.Msg, offANCount+2*int(s))
 		for range r.counts[s] {
 			rr, next := readRecord(&walk, r.end)
-			if next == 0 || !checkData(&walk, rr) {
+			if next == 0 {
+				return ErrRecord
+			}
+			solid.add(rr.TTLAt-4, rr.solidEnd())
+			if !checkData(&walk, rr) {
 				return ErrRecord
 			}
 			if !r.noteSpecial(rr, s) {
@@ -116,7 +125,8 @@ func (r *Reply) Name() int { return HeaderLen }
 func (r *Reply) Simple() bool { return r.simple }
 
 // AppendBare appends the reply as it is kept and shared: without OPT and
-// trailing bytes, ID 0, and of the flags only QR, RA, AD and the response code.
+// trailing bytes, ID 0, and of the flags only QR, TC, RA, AD and the response
+// code.
 // AA is dropped because a forwarder is no authority (RFC 1035 section 4.1.1);
 // RA stays set because stub resolvers take an empty answer without RA for a
 // lame referral. The reply must be Simple.
@@ -129,7 +139,7 @@ func (r *Reply) AppendBare(dst []byte) []byte {
 	dst = append(dst, r.Msg[:end]...)
 	bare := dst[start:]
 	put16(bare, 0, 0)
-	put16(bare, offFlags, flagQR|flagRA|get16(r.Msg, offFlags)&(flagAD|rcodeMask))
+	put16(bare, offFlags, flagQR|flagRA|get16(r.Msg, offFlags)&(flagTC|flagAD|rcodeMask))
 	put16(bare, offANCount, r.counts[Answer])
 	put16(bare, offNSCount, r.counts[Authority])
 	put16(bare, offARCount, extra)
