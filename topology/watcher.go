@@ -119,7 +119,7 @@ func (w *Watcher) Ready() <-chan struct{} { return w.ready }
 
 // Run publishes until ctx ends and then returns nil. Call it once.
 func (w *Watcher) Run(ctx context.Context) error {
-	hold := time.NewTimer(0)
+	hold := time.NewTimer(w.cfg.EmptyHold) // set anew when a hold begins
 	defer hold.Stop()
 	for {
 		select {
