@@ -5,8 +5,8 @@
 .PHONY: help build test lint fuzz bench demo image check clean
 .DELETE_ON_ERROR:
 
-VERSION   ?= $(or $(shell git describe --tags --always --dirty 2>/dev/null),dev)
-IMAGE     ?= nodens:$(VERSION)
+VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+IMAGE     ?= nodens:$(or $(VERSION),devel)
 LDFLAGS   := -s -w -X main.version=$(VERSION)
 
 # FUZZTIME is a number of inputs on purpose: with a duration, Go before 1.27 now
@@ -50,7 +50,7 @@ demo: build ## a node's DNS on loopback, its nearest server upgraded and killed;
 	bin/nodens demo $(if $(FOR),-for $(FOR)) $(ARGS)
 
 image: ## a container image named IMAGE
-	DOCKER_BUILDKIT=1 docker build --build-arg VERSION=$(VERSION) -t $(IMAGE) .
+	DOCKER_BUILDKIT=1 docker build --build-arg VERSION="$(VERSION)" -t $(IMAGE) .
 
 check: lint test ## what must pass before a commit
 

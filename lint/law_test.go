@@ -94,7 +94,6 @@ func notYet() []string {
 	return []string{
 		"deploy/hostnet",
 		"forwarder/dnstest",
-		"forwarder/upstream",
 		"k8s.io",
 		"topology/kube",
 	}

@@ -15,7 +15,7 @@ require golang.org/x/tools v0.51.0
 require (
 	github.com/BurntSushi/toml v1.4.1-0.20240526193622-a339e1f7089c // indirect
 	github.com/gordonklaus/ineffassign v0.2.0 // indirect
-	github.com/kisielk/errcheck v1.30.0 // indirect
+	github.com/kisielk/errcheck v1.20.0 // indirect
 	github.com/uudashr/gocognit v1.3.0 // indirect
 	golang.org/x/exp/typeparams v0.0.0-20231108232855-2478ac86f678 // indirect
 	golang.org/x/mod v0.41.0 // indirect
