@@ -200,6 +200,7 @@ func (r *Relay) session(client netip.AddrPort) *net.UDPConn {
 	if err != nil {
 		return nil
 	}
+	_ = conn.SetReadBuffer(4 << 20) // as much of it as the kernel allows
 	r.sessions[client] = conn
 	r.life.running.Go(func() { r.readServer(conn, client) })
 	return conn
