@@ -11,8 +11,8 @@ LDFLAGS   := -s -w -X main.version=$(VERSION)
 
 # FUZZTIME is a number of inputs on purpose: with a duration, Go before 1.27 now
 # and then fails a healthy target at the deadline (golang/go#75804).
-FUZZTIME  ?= 2000000x
-FUZZSHORT ?= 50000x
+FUZZTIME  ?= 1000000x
+FUZZSHORT ?= 30000x
 TESTFLAGS ?=
 ARGS      ?=
 FOR       ?=
