@@ -12,7 +12,7 @@ import (
 // entryOverhead is the memory of one entry beside its bytes: the Entry, its
 // list node, its share of the map at the load it has after growing, and the
 // rounding of the allocator. TestHeapStaysWithinBudget measures it.
-const entryOverhead = 320
+const entryOverhead = 256
 
 // shard is one least-recently-used list under a lock of its own. The lock is a
 // leaf: nothing is called under it that could take another.
