@@ -86,6 +86,7 @@ type TCPConfig struct {
 }
 
 func (c UDPConfig) withDefaults() UDPConfig {
+	c.Addr = unmap(c.Addr)
 	c.Sockets = orDefault(c.Sockets, 1)
 	c.MaxInFlight = orDefault(c.MaxInFlight, 1024)
 	c.ReceiveBuffer = orDefault(c.ReceiveBuffer, 4<<20)
@@ -96,6 +97,7 @@ func (c UDPConfig) withDefaults() UDPConfig {
 }
 
 func (c TCPConfig) withDefaults() TCPConfig {
+	c.Addr = unmap(c.Addr)
 	c.MaxConnections = orDefault(c.MaxConnections, 1000)
 	c.MaxPerClient = orDefault(c.MaxPerClient, 100)
 	c.MaxInFlight = orDefault(c.MaxInFlight, 1024)
@@ -107,6 +109,11 @@ func (c TCPConfig) withDefaults() TCPConfig {
 	c.Grace = orDefault(c.Grace, 5*time.Second)
 	c.Now = orSince(c.Now)
 	return c
+}
+
+// unmap gives an IPv4 address its own form.
+func unmap(a netip.AddrPort) netip.AddrPort {
+	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
 }
 
 func orDefault[T int | time.Duration](v, otherwise T) T {

@@ -19,7 +19,7 @@
 //
 //   - UDP.Run: one loop for each socket, and one goroutine for each miss
 //     (at most UDPConfig.MaxInFlight).
-//   - TCP.Run: one acceptor, one reader for each connection (at most
+//   - TCP.Run: one acceptor and one that ends its wait, one reader for each connection (at most
 //     TCPConfig.MaxConnections), and one goroutine for each miss (at most
 //     TCPConfig.MaxInFlight).
 //

@@ -1,5 +1,7 @@
 package listener
 
+import "sync/atomic"
+
 // UDPStats is what one UDP address counted since it was bound. The counters of
 // its sockets are summed.
 type UDPStats struct {
@@ -58,10 +60,62 @@ type TCPStats struct {
 	// Stalled counts the connections closed because a write did not finish in
 	// time or failed.
 	Stalled uint64
+	// Oversized counts the replies not sent because they were empty or longer
+	// than 65535 bytes.
+	Oversized uint64
 	// AcceptErrors counts the failed accepts.
 	AcceptErrors uint64
 	// Connections is the number of open connections now.
 	Connections int
 	// InFlight is the number of misses being resolved now.
 	InFlight int
+}
+
+// cacheLine separates the counters of two loops, so that they do not slow each
+// other down; two lines, because processors fetch lines in pairs.
+const cacheLine = 128
+
+// udpCounters is the stripe of one loop.
+type udpCounters struct {
+	received, answered, missed, full atomic.Uint64
+	short, long, badSource           atomic.Uint64
+	sendErrors, readErrors           atomic.Uint64
+
+	_ [cacheLine]byte
+}
+
+// addTo adds the stripe to a snapshot.
+func (c *udpCounters) addTo(s *UDPStats) {
+	s.Received += c.received.Load()
+	s.Answered += c.answered.Load()
+	s.Missed += c.missed.Load()
+	s.Full += c.full.Load()
+	s.Short += c.short.Load()
+	s.Long += c.long.Load()
+	s.BadSource += c.badSource.Load()
+	s.SendErrors += c.sendErrors.Load()
+	s.ReadErrors += c.readErrors.Load()
+}
+
+// tcpCounters counts for all connections of one address.
+type tcpCounters struct {
+	accepted, refused, received, answered atomic.Uint64
+	missed, waited, malformed, timedOut   atomic.Uint64
+	stalled, oversized, acceptErrors      atomic.Uint64
+}
+
+func (c *tcpCounters) snapshot() TCPStats {
+	return TCPStats{
+		Accepted:     c.accepted.Load(),
+		Refused:      c.refused.Load(),
+		Received:     c.received.Load(),
+		Answered:     c.answered.Load(),
+		Missed:       c.missed.Load(),
+		Waited:       c.waited.Load(),
+		Malformed:    c.malformed.Load(),
+		TimedOut:     c.timedOut.Load(),
+		Stalled:      c.stalled.Load(),
+		Oversized:    c.oversized.Load(),
+		AcceptErrors: c.acceptErrors.Load(),
+	}
 }

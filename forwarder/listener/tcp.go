@@ -2,24 +2,215 @@ package listener
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net"
 	"net/netip"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// acceptRound is how long the end of Run listens for one more connection
+	// before it takes the kernel's queue for empty, acceptRounds how often.
+	acceptRound  = time.Millisecond
+	acceptRounds = 30
+	// acceptPause is how long accepting pauses after it failed, for want of
+	// file descriptors or memory.
+	acceptPause = 20 * time.Millisecond
 )
 
 // TCP answers the connections to one address.
-type TCP struct{ cfg TCPConfig }
+type TCP struct {
+	cfg       TCPConfig
+	listener  *net.TCPListener
+	addr      netip.AddrPort
+	counters  tcpCounters
+	admission *admission
+	inFlight  slots
+	outputs   sync.Pool // of *output, one for each connection that is writing
+	life      lifetime
 
-// ListenTCP binds the socket of cfg. Nothing is accepted before Run.
-func ListenTCP(cfg TCPConfig) (*TCP, error) { return &TCP{cfg.withDefaults()}, nil }
+	readers sync.WaitGroup
+	mu      sync.Mutex
+	conns   map[*conn]struct{} // open
+}
+
+// ListenTCP binds the socket of cfg. Nothing is accepted before Run. The error
+// says which address failed and what to do about it.
+func ListenTCP(cfg TCPConfig) (*TCP, error) {
+	cfg = cfg.withDefaults()
+	lc := net.ListenConfig{
+		KeepAlive: -1, // the idle timeout is shorter
+		Control: func(_, _ string, raw syscall.RawConn) error {
+			return control(raw, share)
+		},
+	}
+	l, err := lc.Listen(context.Background(), network("tcp", cfg.Addr), cfg.Addr.String())
+	if err != nil {
+		return nil, explain("tcp", cfg.Addr, err)
+	}
+	listener := l.(*net.TCPListener)
+	port := listener.Addr().(*net.TCPAddr).AddrPort().Port()
+	t := &TCP{
+		cfg:       cfg,
+		listener:  listener,
+		addr:      netip.AddrPortFrom(cfg.Addr.Addr(), port),
+		admission: newAdmission(cfg.MaxConnections, cfg.MaxPerClient),
+		inFlight:  newSlots(cfg.MaxInFlight),
+		conns:     make(map[*conn]struct{}),
+	}
+	t.outputs.New = func() any { return new(output) }
+	return t, nil
+}
 
 // Run answers queries until ctx ends. It then stops accepting, answers what
 // was received, waits for the misses in flight, and closes every connection.
-func (t *TCP) Run(ctx context.Context) error { <-ctx.Done(); return nil }
+// It can run once. The error tells of a listener that failed; nil is the
+// normal end.
+func (t *TCP) Run(ctx context.Context) error {
+	if err := t.life.begin(); err != nil {
+		return fmt.Errorf("run tcp %v: %w", t.addr, err)
+	}
+	resolving, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	// The acceptor leaves its wait when ctx ends; the goroutine that tells it
+	// to is gone before its queue is drained.
+	told := make(chan struct{})
+	accepting, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		defer close(told)
+		<-accepting.Done()
+		_ = t.listener.SetDeadline(past)
+	}()
+	err := t.accept(ctx, resolving)
+	stop()
+	<-told
+	t.acceptQueued(resolving)
+	err = errors.Join(err, t.listener.Close())
+	t.stopReaders()
+	timer := time.AfterFunc(t.cfg.Grace, cancel)
+	defer timer.Stop()
+	t.readers.Wait()
+	return err
+}
 
-// Addr returns the address the socket is bound to.
-func (t *TCP) Addr() netip.AddrPort { return t.cfg.Addr }
+// Addr returns the address the socket is bound to, with the port that the
+// kernel chose if TCPConfig.Addr left it open.
+func (t *TCP) Addr() netip.AddrPort { return t.addr }
 
-// Stats returns the counters.
-func (t *TCP) Stats() TCPStats { return TCPStats{} }
+// Stats returns the counters. It may be called at any time.
+func (t *TCP) Stats() TCPStats {
+	s := t.counters.snapshot()
+	s.Connections = t.admission.inUse()
+	s.InFlight = t.inFlight.inUse()
+	return s
+}
 
-// Close releases the socket of a TCP that was never run.
-func (t *TCP) Close() error { return nil }
+// Close releases the socket of a TCP that was never run. Once Run was called
+// it does nothing, because Run closes it.
+func (t *TCP) Close() error {
+	if t.life.begin() != nil {
+		return nil
+	}
+	return t.listener.Close()
+}
+
+// accept takes connections until ctx ends.
+func (t *TCP) accept(ctx, resolving context.Context) error {
+	for {
+		nc, err := t.listener.AcceptTCP()
+		switch {
+		case err == nil:
+			t.admit(nc, resolving)
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return fmt.Errorf("accept tcp %v: %w", t.addr, err)
+		default:
+			t.counters.acceptErrors.Add(1)
+			pause(ctx, acceptPause)
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// acceptQueued takes the connections that the kernel completed before the
+// listener closes; closing it would reset them.
+func (t *TCP) acceptQueued(resolving context.Context) {
+	for range acceptRounds {
+		if t.listener.SetDeadline(time.Now().Add(acceptRound)) != nil {
+			return
+		}
+		for accepted := false; ; accepted = true {
+			nc, err := t.listener.AcceptTCP()
+			if err == nil {
+				t.admit(nc, resolving)
+				continue
+			}
+			if !accepted || !errors.Is(err, os.ErrDeadlineExceeded) {
+				return
+			}
+			break
+		}
+	}
+}
+
+// admit starts the reader of a connection, or closes it if there are too many.
+func (t *TCP) admit(nc *net.TCPConn, resolving context.Context) {
+	t.counters.accepted.Add(1)
+	client := nc.RemoteAddr().(*net.TCPAddr).AddrPort()
+	client = netip.AddrPortFrom(client.Addr().Unmap().WithZone(""), client.Port())
+	if !t.admission.enter(client.Addr()) {
+		t.counters.refused.Add(1)
+		_ = nc.Close() // nothing to be done about an error
+		return
+	}
+	c := newConn(t, nc, client)
+	t.mu.Lock()
+	t.conns[c] = struct{}{}
+	t.mu.Unlock()
+	t.readers.Go(func() {
+		defer t.forget(c)
+		c.serve(resolving)
+	})
+}
+
+func (t *TCP) forget(c *conn) {
+	t.admission.leave(c.from.Client.Addr())
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.conns, c)
+}
+
+func (t *TCP) stopReaders() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for c := range t.conns {
+		c.stop()
+	}
+}
+
+// idle returns the idle timeout, which shrinks as connections fill up: a tenth
+// of it below half of them free, a fiftieth below a fifth.
+func (t *TCP) idle() time.Duration {
+	switch free := t.admission.free(); {
+	case free >= 50:
+		return t.cfg.IdleTimeout
+	case free >= 20:
+		return t.cfg.IdleTimeout / 10
+	default:
+		return t.cfg.IdleTimeout / 50
+	}
+}

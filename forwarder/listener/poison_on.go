@@ -1,0 +1,5 @@
+//go:build poison
+
+package listener
+
+const poisoning = true
