@@ -1,0 +1,468 @@
+package listener_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nodens-dns/nodens/forwarder/listener"
+)
+
+// read returns the serial number of the next reply.
+func read(t *testing.T, c io.Reader) int {
+	t.Helper()
+	msg, err := readFramed(c)
+	if err != nil {
+		t.Fatalf("no reply: %v", err)
+	}
+	return serial(msg)
+}
+
+// expectEnd reads until the server ends the connection, by FIN or reset.
+func expectEnd(t *testing.T, c net.Conn) {
+	t.Helper()
+	n, err := io.Copy(io.Discard, c)
+	var timeout net.Error
+	if n != 0 || errors.As(err, &timeout) && timeout.Timeout() {
+		t.Errorf("%d more bytes, then %v; want the end of the connection", n, err)
+	}
+}
+
+func TestTCPManyQueriesOnOneConnection(t *testing.T) {
+	for _, host := range []string{"127.0.0.1", "::1"} {
+		for name, lookup := range map[string]func(_, _ []byte, _ listener.Peer) ([]byte, listener.Verdict){
+			"hit": nil, "miss": alwaysMiss, "mixed": everyThirdMisses,
+		} {
+			t.Run(host+" "+name, func(t *testing.T) {
+				l, r := startTCP(t, listener.TCPConfig{Addr: loopback(host), Handler: &handler{lookup: lookup}})
+				c := dial(t, "tcp", l.Addr())
+				for i := range 50 {
+					mustWrite(t, c, framed(query(i)))
+					if got := read(t, c); got != i {
+						t.Fatalf("asked %d, got %d", i, got)
+					}
+				}
+				// Two in one segment, as resolvers ask for both address families.
+				mustWrite(t, c, append(framed(query(1)), framed(query(2))...))
+				if a, b := read(t, c), read(t, c); a+b != 3 {
+					t.Errorf("replies %d and %d", a, b)
+				}
+				_ = c.Close()
+				eventually(t, "the connection is gone", func() bool { return l.Stats().Connections == 0 })
+				r.end(t)
+				if s := l.Stats(); s.Received != 52 || s.Answered != 52 || s.Accepted != 1 || s.InFlight != 0 || s.Stalled != 0 {
+					t.Errorf("stats: %+v", s)
+				}
+			})
+		}
+	}
+}
+
+// A query that comes byte by byte is one query; so is one longer than the
+// reader's usual buffer, and its long reply is one reply.
+func TestTCPFraming(t *testing.T) {
+	for name, lookup := range map[string]func(_, _ []byte, _ listener.Peer) ([]byte, listener.Verdict){
+		"hit": nil, "miss": alwaysMiss,
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, _ := startTCP(t, listener.TCPConfig{Addr: loopback("127.0.0.1"), Handler: &handler{lookup: lookup}})
+			c := dial(t, "tcp", l.Addr())
+			for _, b := range framed(query(5)) {
+				mustWrite(t, c, []byte{b})
+			}
+			if got := read(t, c); got != 5 {
+				t.Errorf("got %d", got)
+			}
+			for _, size := range []int{12, 4000, 4093, 4094, 4095, 4096, 30_000, 65535, 12} {
+				msg := bytes.Repeat([]byte{byte(size)}, size)
+				mustWrite(t, c, append(framed(msg), framed(query(size))...))
+				for range 2 {
+					got, err := readFramed(c)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if !bytes.Equal(got, msg) && !bytes.Equal(got, query(size)) {
+						t.Fatalf("size %d: a reply of %d bytes is neither query", size, len(got))
+					}
+				}
+			}
+		})
+	}
+}
+
+// A fast answer does not wait for a slow one that was asked before it, and two
+// queries of one ID are two queries.
+func TestTCPOutOfOrderAndSameID(t *testing.T) {
+	release := make(chan struct{})
+	h := &handler{
+		lookup: func(dst, q []byte, _ listener.Peer) ([]byte, listener.Verdict) {
+			if serial(q) >= 1<<16 {
+				return nil, listener.Miss
+			}
+			return append(dst, q...), listener.Answered
+		},
+		resolve: func(_ context.Context, dst, q []byte, _ listener.Peer) ([]byte, listener.Verdict) {
+			<-release
+			return append(dst, q...), listener.Answered
+		},
+	}
+	l, _ := startTCP(t, listener.TCPConfig{Addr: loopback("127.0.0.1"), Handler: h})
+	c := dial(t, "tcp", l.Addr())
+	slow := []int{1<<16 + 9, 2<<16 + 9} // both have the ID 9
+	mustWrite(t, c, append(framed(query(slow[0])), framed(query(slow[1]))...))
+	mustWrite(t, c, framed(query(9)))
+	if got := read(t, c); got != 9 {
+		t.Fatalf("first reply %d", got)
+	}
+	close(release)
+	if a, b := read(t, c), read(t, c); a+b != slow[0]+slow[1] || a == b {
+		t.Errorf("slow replies %d and %d", a, b)
+	}
+}
+
+func TestTCPPipelinedHits(t *testing.T) {
+	const queries = 100_000
+	l, _ := startTCP(t, listener.TCPConfig{Addr: loopback("127.0.0.1"), Handler: &handler{}})
+	c := dial(t, "tcp", l.Addr())
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		w := bufio.NewWriter(c)
+		for i := range queries {
+			_, _ = w.Write(framed(query(i)))
+		}
+		if err := w.Flush(); err != nil {
+			t.Errorf("write: %v", err)
+		}
+	})
+	r := bufio.NewReader(c)
+	for i := range queries {
+		if got := read(t, r); got != i {
+			t.Fatalf("reply %d in place of %d", got, i)
+		}
+	}
+	writer.Wait()
+}
+
+// At its cap a connection reads no further, and another connection does not
+// notice.
+func TestTCPBackPressure(t *testing.T) {
+	const limit, queries = 4, 50
+	release := make(chan struct{})
+	var peak, now atomic.Int64
+	h := &handler{lookup: alwaysMiss, resolve: func(_ context.Context, dst, q []byte, _ listener.Peer) ([]byte, listener.Verdict) {
+		defer now.Add(-1)
+		if n := now.Add(1); n > peak.Load() {
+			peak.Store(n)
+		}
+		if serial(q) != 1000 {
+			<-release
+		}
+		return append(dst, q...), listener.Answered
+	}}
+	l, r := startTCP(t, listener.TCPConfig{Addr: loopback("127.0.0.1"), Handler: h, MaxInFlightPerConnection: limit})
+	c, other := dial(t, "tcp", l.Addr()), dial(t, "tcp", l.Addr())
+	for i := range queries {
+		mustWrite(t, c, framed(query(i)))
+	}
+	eventually(t, "the reader waits", func() bool { return l.Stats().Waited == 1 })
+	if s := l.Stats(); s.InFlight != limit || s.Received != limit+1 {
+		t.Errorf("stats at the cap: %+v", s)
+	}
+	mustWrite(t, other, framed(query(1000)))
+	read(t, other)
+	close(release)
+	seen := map[int]bool{}
+	for range queries {
+		seen[read(t, c)] = true
+	}
+	r.end(t)
+	if len(seen) != queries || peak.Load() > limit+1 || l.Stats().InFlight != 0 {
+		t.Errorf("%d answers, at most %d at once, stats %+v", len(seen), peak.Load(), l.Stats())
+	}
+}
+
+// The bound over all connections holds in the same way, and hits go on.
+func TestTCPBoundOverAllConnections(t *testing.T) {
+	release := make(chan struct{})
+	h := &handler{lookup: everyThirdMisses, resolve: func(_ context.Context, dst, q []byte, _ listener.Peer) ([]byte, listener.Verdict) {
+		<-release
+		return append(dst, q...), listener.Answered
+	}}
+	l, _ := startTCP(t, listener.TCPConfig{Addr: loopback("127.0.0.1"), Handler: h, MaxInFlight: 3})
+	var conns []net.Conn
+	for i := range 6 {
+		c := dial(t, "tcp", l.Addr())
+		mustWrite(t, c, append(framed(query(3*i+1)), framed(query(3*i))...))
+		conns = append(conns, c)
+		if got := read(t, c); got != 3*i+1 {
+			t.Errorf("the hit came back as %d", got)
+		}
+	}
+	eventually(t, "three wait", func() bool { return l.Stats().Waited == 3 })
+	if s := l.Stats(); s.InFlight != 3 {
+		t.Errorf("stats at the bound: %+v", s)
+	}
+	close(release)
+	for i, c := range conns {
+		if got := read(t, c); got != 3*i {
+			t.Errorf("the miss came back as %d, want %d", got, 3*i)
+		}
+	}
+}
+
+// A client that asks and never reads is cut, and what it cost is given back.
+func TestTCPClientThatNeverReadsIsCut(t *testing.T) {
+	big := make([]byte, 60_000)
+	for name, lookup := range map[string]func(_, _ []byte, _ listener.Peer) ([]byte, listener.Verdict){
+		"hit": func(dst, _ []byte, _ listener.Peer) ([]byte, listener.Verdict) {
+			return append(dst, big...), listener.Answered
+		},
+		"miss": alwaysMiss,
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &handler{lookup: lookup, resolve: func(_ context.Context, dst, _ []byte, _ listener.Peer) ([]byte, listener.Verdict) {
+				return append(dst, big...), listener.Answered
+			}}
+			l, _ := startTCP(t, listener.TCPConfig{Addr: loopback("127.0.0.1"), Handler: h, WriteTimeout: 100 * time.Millisecond})
+			c := dial(t, "tcp", l.Addr())
+			many := bytes.Repeat(framed(query(1)), 2000) // 120 MB of replies
+			if _, err := c.Write(many); err != nil {
+				t.Logf("cut while asking: %v", err)
+			}
+			eventually(t, "the connection is cut", func() bool {
+				s := l.Stats()
+				return s.Stalled >= 1 && s.Connections == 0 && s.InFlight == 0
+			})
+		})
+	}
+}
+
+func TestTCPTimeouts(t *testing.T) {
+	const short = 50 * time.Millisecond
+	for name, c := range map[string]struct {
+		cfg  listener.TCPConfig
+		send func(t *testing.T, c net.Conn)
+	}{
+		"nothing is sent": {listener.TCPConfig{MessageTimeout: short}, func(*testing.T, net.Conn) {}},
+		"half a prefix": {listener.TCPConfig{MessageTimeout: short}, func(t *testing.T, c net.Conn) {
+			mustWrite(t, c, []byte{0})
+		}},
+		"a prefix and one byte": {listener.TCPConfig{MessageTimeout: short}, func(t *testing.T, c net.Conn) {
+			mustWrite(t, c, []byte{0, 20, 1})
+		}},
+		"half a prefix after a query": {listener.TCPConfig{MessageTimeout: short}, func(t *testing.T, c net.Conn) {
+			mustWrite(t, c, append(framed(query(1)), 0))
+			read(t, c)
+		}},
+		"idle after a query": {listener.TCPConfig{IdleTimeout: short}, func(t *testing.T, c net.Conn) {
+			mustWrite(t, c, framed(query(1)))
+			read(t, c)
+		}},
+		"idle among many connections": {listener.TCPConfig{MaxConnections: 1, IdleTimeout: 50 * short}, func(t *testing.T, c net.Conn) {
+			mustWrite(t, c, framed(query(1)))
+			read(t, c)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.cfg.Addr, c.cfg.Handler = loopback("127.0.0.1"), &handler{}
+			l, r := startTCP(t, c.cfg)
+			conn := dial(t, "tcp", l.Addr())
+			began := time.Now()
+			c.send(t, conn)
+			expectEnd(t, conn)
+			if took := time.Since(began); took > 2500*time.Millisecond {
+				t.Errorf("cut after %v", took)
+			}
+			r.end(t)
+			if s := l.Stats(); s.TimedOut != 1 {
+				t.Errorf("stats: %+v", s)
+			}
+		})
+	}
+}
+
+// More bytes do not extend the time that a whole query has.
+func TestTCPDrippingClientIsCut(t *testing.T) {
+	l, _ := startTCP(t, listener.TCPConfig{Addr: loopback("127.0.0.1"), Handler: &handler{}, MessageTimeout: 200 * time.Millisecond})
+	c := dial(t, "tcp", l.Addr())
+	began := time.Now()
+	for _, b := range framed(make([]byte, 5000)) {
+		if _, err := c.Write([]byte{b}); err != nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("cut after %v", took)
+	}
+	eventually(t, "the timeout is counted", func() bool { return l.Stats().TimedOut == 1 })
+}
+
+// A silent connection stays while its queries are being resolved.
+func TestTCPIdleWaitsForMisses(t *testing.T) {
+	h := &handler{lookup: alwaysMiss, resolve: func(_ context.Context, dst, q []byte, _ listener.Peer) ([]byte, listener.Verdict) {
+		time.Sleep(300 * time.Millisecond)
+		return append(dst, q...), listener.Answered
+	}}
+	l, _ := startTCP(t, listener.TCPConfig{Addr: loopback("127.0.0.1"), Handler: h, IdleTimeout: 20 * time.Millisecond})
+	c := dial(t, "tcp", l.Addr())
+	mustWrite(t, c, framed(query(4)))
+	if got := read(t, c); got != 4 {
+		t.Errorf("got %d", got)
+	}
+	expectEnd(t, c)
+}
+
+func TestTCPCloses(t *testing.T) {
+	closing := &handler{lookup: func(dst, q []byte, _ listener.Peer) ([]byte, listener.Verdict) {
+		if serial(q) == 666 {
+			return nil, listener.Close
+		}
+		return append(dst, q...), listener.Answered
+	}}
+	resolving := &handler{lookup: alwaysMiss, resolve: func(context.Context, []byte, []byte, listener.Peer) ([]byte, listener.Verdict) {
+		return nil, listener.Close
+	}}
+	for name, c := range map[string]struct {
+		h       *handler
+		send    []byte
+		replies int
+	}{
+		"length 0":             {&handler{}, framed(nil), 0},
+		"length 11":            {&handler{}, framed(make([]byte, 11)), 0},
+		"length 11 after one":  {&handler{}, append(framed(query(1)), framed(make([]byte, 11))...), 1},
+		"lookup closes":        {closing, framed(query(666)), 0},
+		"lookup closes second": {closing, append(framed(query(1)), framed(query(666))...), 1},
+		"resolve closes":       {resolving, framed(query(1)), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, r := startTCP(t, listener.TCPConfig{Addr: loopback("127.0.0.1"), Handler: c.h})
+			conn := dial(t, "tcp", l.Addr())
+			mustWrite(t, conn, c.send)
+			for range c.replies {
+				read(t, conn)
+			}
+			expectEnd(t, conn)
+			r.end(t)
+			if s := l.Stats(); s.Malformed != 1 {
+				t.Errorf("stats: %+v", s)
+			}
+		})
+	}
+}
+
+func TestTCPLimits(t *testing.T) {
+	for name, cfg := range map[string]listener.TCPConfig{
+		"all connections":    {MaxConnections: 3},
+		"of one client":      {MaxPerClient: 3},
+		"queries (each one)": {MaxQueries: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg.Addr, cfg.Handler = loopback("127.0.0.1"), &handler{}
+			l, _ := startTCP(t, cfg)
+			if cfg.MaxQueries > 0 {
+				c := dial(t, "tcp", l.Addr())
+				mustWrite(t, c, bytes.Repeat(framed(query(1)), 5))
+				for range 3 {
+					read(t, c)
+				}
+				expectEnd(t, c)
+				return
+			}
+			var open []net.Conn
+			for i := range 3 {
+				c := dial(t, "tcp", l.Addr())
+				mustWrite(t, c, framed(query(i)))
+				read(t, c)
+				open = append(open, c)
+			}
+			expectEnd(t, dial(t, "tcp", l.Addr()))
+			_ = open[0].Close()
+			eventually(t, "a place is free", func() bool { return l.Stats().Connections == 2 })
+			c := dial(t, "tcp", l.Addr())
+			mustWrite(t, c, framed(query(1)))
+			read(t, c)
+			if s := l.Stats(); s.Refused != 1 || s.Accepted != 5 {
+				t.Errorf("stats: %+v", s)
+			}
+		})
+	}
+}
+
+// A client that ends its side still gets what it asked for.
+func TestTCPHalfClose(t *testing.T) {
+	h := &handler{lookup: everyThirdMisses, resolve: func(_ context.Context, dst, q []byte, _ listener.Peer) ([]byte, listener.Verdict) {
+		time.Sleep(50 * time.Millisecond)
+		return append(dst, q...), listener.Answered
+	}}
+	l, _ := startTCP(t, listener.TCPConfig{Addr: loopback("127.0.0.1"), Handler: h})
+	c := dial(t, "tcp", l.Addr()).(*net.TCPConn)
+	for i := range 20 {
+		mustWrite(t, c, framed(query(i)))
+	}
+	if err := c.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		read(t, c)
+	}
+	expectEnd(t, c)
+}
+
+// The end answers what was asked on open connections, and on those that wait
+// to be accepted, before it closes any.
+func TestTCPEndAnswersWhatWasAsked(t *testing.T) {
+	started, release := make(chan struct{}, 100), make(chan struct{})
+	h := &handler{lookup: everyThirdMisses, resolve: func(_ context.Context, dst, q []byte, _ listener.Peer) ([]byte, listener.Verdict) {
+		started <- struct{}{}
+		<-release
+		return append(dst, q...), listener.Answered
+	}}
+	l, r := startTCP(t, listener.TCPConfig{Addr: loopback("127.0.0.1"), Handler: h})
+	open, idle := dial(t, "tcp", l.Addr()), dial(t, "tcp", l.Addr())
+	mustWrite(t, open, append(framed(query(1)), framed(query(3))...))
+	read(t, open)
+	<-started
+	late := make([]net.Conn, 10)
+	for i := range late {
+		late[i] = dial(t, "tcp", l.Addr())
+		mustWrite(t, late[i], framed(query(3*i+4)))
+	}
+	r.stop()
+	time.AfterFunc(100*time.Millisecond, func() { close(release) })
+	for i, c := range late {
+		if got := read(t, c); got != 3*i+4 {
+			t.Errorf("late connection %d: %d", i, got)
+		}
+		expectEnd(t, c)
+	}
+	if got := read(t, open); got != 3 {
+		t.Errorf("open connection: %d", got)
+	}
+	expectEnd(t, open)
+	expectEnd(t, idle)
+	r.end(t)
+	if _, err := net.Dial("tcp", l.Addr().String()); err == nil {
+		t.Error("the address still accepts")
+	}
+}
+
+func TestTCPEndCancelsMissesAfterTheGrace(t *testing.T) {
+	started := make(chan struct{})
+	h := &handler{lookup: alwaysMiss, resolve: func(ctx context.Context, _, _ []byte, _ listener.Peer) ([]byte, listener.Verdict) {
+		close(started)
+		<-ctx.Done()
+		return nil, listener.Drop
+	}}
+	l, r := startTCP(t, listener.TCPConfig{Addr: loopback("127.0.0.1"), Handler: h, Grace: 50 * time.Millisecond})
+	mustWrite(t, dial(t, "tcp", l.Addr()), framed(query(1)))
+	<-started
+	r.end(t)
+}
