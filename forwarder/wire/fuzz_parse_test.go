@@ -190,9 +190,9 @@ func whole(msg []byte) bool {
 				return false // difference: miekg/dns takes OPT records anywhere
 			}
 		}
-		// Differences: RDATA of other types is opaque to us; miekg/dns takes
-		// empty RDATA, as in dynamic updates, for any type.
-		if s.checked() && (s.broken || s.hdr.Rdlength == 0) {
+		// Differences: RDATA of other types is opaque to us, and that of types
+		// that are not must be complete.
+		if s.checked() && (s.broken || !s.complete(msg)) {
 			return false
 		}
 	}

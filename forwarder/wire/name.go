@@ -37,11 +37,12 @@ type nameWalk struct {
 }
 
 // end returns the offset after the name that starts at off, or 0 when the name
-// is broken: a pointer may only point backwards, to before the labels that led
-// to it, so that every walk ends.
+// is broken. A pointer leads back to an unbroken stretch of labels that lies
+// wholly before the stretch that led to it, so that every walk ends.
 func (w *nameWalk) end(off int) int {
 	var next, size, hops int
-	for start := off; off < len(w.msg); {
+	start, limit := off, len(w.msg) // of this stretch
+	for off < limit {
 		n := int(w.msg[off])
 		w.expanded++
 		switch {
@@ -54,7 +55,7 @@ func (w *nameWalk) end(off int) int {
 				return 0
 			}
 		case n >= 0xC0:
-			to := pointer(w.msg, off)
+			to := pointer(w.msg[:limit], off)
 			hops++
 			if to < HeaderLen || to >= start || hops > maxHops {
 				return 0
@@ -62,7 +63,7 @@ func (w *nameWalk) end(off int) int {
 			if next = w.finish(start, off+2, next); next == 0 {
 				return 0
 			}
-			off, start = to, to
+			limit, off, start = start, to, to
 		default:
 			return 0
 		}
@@ -70,8 +71,8 @@ func (w *nameWalk) end(off int) int {
 	return 0
 }
 
-// finish checks one unbroken stretch of a name, from start to end, and returns
-// the offset after the name: next, or end if this is its first stretch.
+// finish checks the stretch of a name from start to end and returns the offset
+// after the name: next, or end if this is its first stretch.
 func (w *nameWalk) finish(start, end, next int) int {
 	if w.expanded > MaxExpansion {
 		return 0

@@ -126,10 +126,9 @@ func (r *Reply) Simple() bool { return r.simple }
 
 // AppendBare appends the reply as it is kept and shared: without OPT and
 // trailing bytes, ID 0, and of the flags only QR, TC, RA, AD and the response
-// code.
-// AA is dropped because a forwarder is no authority (RFC 1035 section 4.1.1);
-// RA stays set because stub resolvers take an empty answer without RA for a
-// lame referral. The reply must be Simple.
+// code, of which the lower 4 bits remain. AA is dropped because a forwarder is
+// no authority (RFC 1035 section 4.1.1); RA stays set because stub resolvers
+// take an empty answer without RA for a lame referral. The reply must be Simple.
 func (r *Reply) AppendBare(dst []byte) []byte {
 	start, end, extra := len(dst), r.end, r.counts[Additional]
 	if r.opt != 0 {

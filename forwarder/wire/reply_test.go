@@ -97,6 +97,10 @@ func TestParseReply(t *testing.T) {
 		{"pointer to a label of the question", answerTo(0, 1, 0, 0, record("\xc0\x0e", dns.TypeA, 1, 0, "abcd")), nil},
 		{"label type 01", answerTo(0, 1, 0, 0, record("\x41x\x00", dns.TypeA, 1, 0, "abcd")), wire.ErrRecord},
 		{"pointer into a TTL", into(qEnd + 6), wire.ErrRecord},
+		{"pointer to a label that runs into its own fixed fields", answerTo(0, 1, 0, 0,
+			record("\x01\x0a\xc0\x19", dns.TypeA, 1, 0, "\x00\x00\x00\x00")), wire.ErrRecord},
+		{"pointer back to a label that runs over it", join(header(qr, 1, 1, 0, 0), []byte("\x01\x0d\x00"+inA),
+			record("\xc0\x0d", 65280, 1, 0, "\x00\x00")), wire.ErrRecord},
 		{"pointer into a class", into(qEnd + 4), wire.ErrRecord},
 		{"pointer into an address", into(qEnd + 12), wire.ErrRecord},
 		{"pointer to its own TTL", one(dns.TypeCNAME, 1, "\xc0\x1e"), wire.ErrRecord},
@@ -264,13 +268,13 @@ func TestMatches(t *testing.T) {
 }
 
 func TestBare(t *testing.T) {
-	msg := answerTo(aa|rd|z|ad|cd|3, 1, 1, 2, a(1), a(2), a(3), opt(1232, 0, "\x00\x03\x00\x00"), []byte("junk"))
+	msg := answerTo(aa|tc|rd|z|ad|cd|3, 1, 1, 2, a(1), a(2), a(3), opt(1232, 0, "\x00\x03\x00\x00"), []byte("junk"))
 	r, err := wire.ParseReply(msg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := r.AppendBare([]byte("xy"))
-	want := answerTo(ra|ad|3, 1, 1, 1, a(1), a(2), a(3))
+	want := answerTo(tc|ra|ad|3, 1, 1, 1, a(1), a(2), a(3))
 	want[0], want[1] = 0, 0
 	if string(got) != "xy"+string(want) {
 		t.Errorf("got  % x\nwant % x", got[2:], want)

@@ -83,6 +83,23 @@ func (s spot) names(msg []byte) []int {
 	return []int{s.at}
 }
 
+// complete is whether the RDATA of a checked type has all its fields: miekg/dns
+// takes RDATA that ends between two of them, or none at all, as updates do.
+func (s spot) complete(msg []byte) bool {
+	names, tail := s.names(msg), 0
+	switch s.hdr.Rrtype {
+	case dns.TypeA, dns.TypeAAAA:
+		return s.hdr.Rdlength > 0
+	case dns.TypeSOA:
+		tail = 20
+		if len(names) < 3 {
+			return false
+		}
+	}
+	_, end, err := dns.UnpackDomainName(msg[:s.end], names[len(names)-1])
+	return err == nil && end+tail == s.end
+}
+
 // oddPointer is a slow reading of the rules on pointers that are ours alone: it
 // reports whether a name in one of the records breaks one. In queries only owners
 // matter, and nothing is changed later.
@@ -115,6 +132,7 @@ func oddPointer(msg []byte, spots []spot, isReply bool) bool {
 
 func oddName(msg []byte, at int, solid []bool, steps *int) bool {
 	jumped := false
+	limit := len(msg)
 	for start, off := at, at; off < len(msg); {
 		*steps++
 		n, width := int(msg[off]), 1
@@ -129,16 +147,22 @@ func oddName(msg []byte, at int, solid []bool, steps *int) bool {
 				return true
 			}
 		}
-		if n == 0 || n >= 0xC0 && off+1 >= len(msg) {
+		if n == 0 {
+			return off+1 > limit
+		}
+		if n >= 0xC0 && off+1 >= len(msg) {
 			return false
 		}
 		off += width
+		if off > limit {
+			return true
+		}
 		if n >= 0xC0 {
 			to := (n&0x3F)<<8 | int(msg[off-1])
 			if to < 12 || to >= start {
 				return true
 			}
-			off, start, jumped = to, to, true
+			limit, off, start, jumped = start, to, to, true
 		}
 	}
 	return false
