@@ -63,8 +63,8 @@ func summary(c Config) string {
 // source says where the servers of a route come from.
 func (r RouteConfig) source() string {
 	switch {
-	case r.TopologyFile != "":
-		return "endpoints in " + r.TopologyFile
+	case r.Topology.File != "":
+		return "endpoints in " + r.Topology.File
 	case r.ResolvConf != "":
 		return "nameservers in " + r.ResolvConf
 	}
@@ -81,7 +81,7 @@ func (r RouteConfig) source() string {
 func missingFiles(c Config) []string {
 	var missing []string
 	for _, r := range c.Routes {
-		for _, path := range []string{r.TopologyFile, r.ResolvConf} {
+		for _, path := range []string{r.Topology.File, r.ResolvConf} {
 			if path == "" {
 				continue
 			}

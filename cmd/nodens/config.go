@@ -21,7 +21,6 @@ type Config struct {
 	Limits LimitsConfig
 	// Routes has at least one element; every zone is in one route only.
 	Routes []RouteConfig
-	Local  LocalConfig
 	Log    LogConfig
 	// StopGrace is how long a stop may take in all, 1 s to 60 s, default 10 s.
 	StopGrace time.Duration
@@ -51,8 +50,8 @@ type CacheConfig struct {
 	// Rotate turns the addresses of a cached answer around, so that clients
 	// spread over them. Default true.
 	Rotate bool
-	// MaxStale is how long an expired entry may still be served while the
-	// upstreams fail, 0 (never) to 72 h, default 1 h.
+	// MaxStale is how long an expired answer may still be given while no
+	// server answers, 0 (never) to 72 h, default 1 h.
 	MaxStale time.Duration
 }
 
@@ -77,22 +76,28 @@ type LimitsConfig struct {
 	TCPIdle time.Duration
 	// UpstreamInFlight per route, 16 to 65536, default 4096.
 	UpstreamInFlight int
+	// UDPReplySize is the longest reply over UDP in bytes, 512 to 4096, default
+	// 1232: that fits the smallest IPv6 packet. Longer ones go over TCP.
+	UDPReplySize int
 	// FollowersPerMiss wait for one identical query's reply, 1 to 65536,
 	// default 1000.
 	FollowersPerMiss int
 }
 
 // RouteConfig sends the names below some zones to some servers. Exactly one
-// of TopologyFile, Servers and ResolvConf is set.
+// of Topology.File, Servers and ResolvConf is set.
 type RouteConfig struct {
 	// Zones in lower case with a final dot, at least one.
-	Zones []string
-	// TopologyFile lists EndpointSlices and is followed while it changes.
-	TopologyFile string
-	// Servers are asked in this order.
+	Zones    []string
+	Topology TopologyConfig
+	// Servers are fixed.
 	Servers []netip.AddrPort
 	// ResolvConf names a file whose nameservers are followed.
 	ResolvConf string
+	// Choose is which of several equally near servers is asked: "balanced"
+	// (default: the one that answers faster and has less to do of two picked
+	// by chance), "random", or "sequential" (the first that works).
+	Choose string
 
 	// MaxTTL bounds how long an answer is kept, 1 s to 24 h; default 30 s
 	// with a topology, otherwise 1 h.
@@ -100,8 +105,9 @@ type RouteConfig struct {
 	// MaxNegativeTTL bounds how long the absence of a name is kept, 1 s to
 	// 3 h; default 5 s with a topology, otherwise 30 s.
 	MaxNegativeTTL time.Duration
-	// Stale allows expired answers while the upstreams fail. Default false
-	// with a topology (an address may already be another pod's), otherwise true.
+	// Stale allows an expired answer in place of a server's error. Default
+	// false with a topology (an address may already be another pod's; then only
+	// while no server answers at all), otherwise true.
 	Stale bool
 	// ForceTCP asks the servers over TCP only. Default false.
 	ForceTCP bool
@@ -114,13 +120,12 @@ type RouteConfig struct {
 	SocketsPerServer int
 }
 
-// LocalConfig says which names are answered without asking anybody.
-type LocalConfig struct {
-	// Localhost, Invalid and Onion default to true.
-	Localhost, Invalid, Onion bool
-	// Chaos is what version.bind and its like get: "refuse" (default) or
-	// "answer".
-	Chaos string
+// TopologyConfig says where the endpoints of a Service are listed.
+type TopologyConfig struct {
+	// File lists EndpointSlices and is followed while it changes.
+	File string
+	// Namespace and Service name the slices that count; empty: any.
+	Namespace, Service string
 }
 
 // LogConfig is the log on standard error.
@@ -147,9 +152,9 @@ func defaultConfig() Config {
 			TCPQueriesPerConnection: 64,
 			TCPIdle:                 10 * time.Second,
 			UpstreamInFlight:        4096,
+			UDPReplySize:            1232,
 			FollowersPerMiss:        1000,
 		},
-		Local:     LocalConfig{Localhost: true, Invalid: true, Onion: true, Chaos: "refuse"},
 		Log:       LogConfig{Level: "info", Format: "json"},
 		StopGrace: 10 * time.Second,
 	}
@@ -160,12 +165,12 @@ func defaultConfig() Config {
 func defaultRoute(cluster bool) RouteConfig {
 	if cluster {
 		return RouteConfig{
-			MaxTTL: 30 * time.Second, MaxNegativeTTL: 5 * time.Second,
+			Choose: "balanced", MaxTTL: 30 * time.Second, MaxNegativeTTL: 5 * time.Second,
 			Timeout: 4 * time.Second, SocketsPerServer: 4,
 		}
 	}
 	return RouteConfig{
-		MaxTTL: time.Hour, MaxNegativeTTL: 30 * time.Second, Stale: true,
+		Choose: "balanced", MaxTTL: time.Hour, MaxNegativeTTL: 30 * time.Second, Stale: true,
 		Timeout: 4 * time.Second, SocketsPerServer: 32,
 	}
 }

@@ -70,7 +70,6 @@ func (f *configFile) top() fields {
 		"cache":     f.section(f.cache()),
 		"limits":    f.section(f.limits()),
 		"routes":    f.routes,
-		"local":     f.section(f.local()),
 		"log":       f.section(f.log()),
 		"stopGrace": f.time(&c.StopGrace, time.Second, time.Minute),
 	}
@@ -96,17 +95,8 @@ func (f *configFile) limits() fields {
 		"tcpQueriesPerConnection": f.number(&l.TCPQueriesPerConnection, 1, 1024),
 		"tcpIdle":                 f.time(&l.TCPIdle, time.Second, 10*time.Minute),
 		"upstreamInFlight":        f.number(&l.UpstreamInFlight, 16, 65536),
+		"udpReplySize":            f.number(&l.UDPReplySize, 512, 4096),
 		"followersPerMiss":        f.number(&l.FollowersPerMiss, 1, 65536),
-	}
-}
-
-func (f *configFile) local() fields {
-	l := &f.config.Local
-	return fields{
-		"localhost": f.flag(&l.Localhost),
-		"invalid":   f.flag(&l.Invalid),
-		"onion":     f.flag(&l.Onion),
-		"chaos":     f.word(&l.Chaos, "refuse", "answer"),
 	}
 }
 

@@ -22,8 +22,10 @@ func (f *configFile) routes(path string, n *yaml.Node) {
 func (f *configFile) route(path string, n *yaml.Node) RouteConfig {
 	r := defaultRoute(f.serversFrom(path, n) == "topology")
 	f.object(path, n, fields{
-		"zones":      func(path string, n *yaml.Node) { f.zones(path, n, &r) },
-		"topology":   f.section(fields{"file": f.to(&r.TopologyFile)}),
+		"zones": func(path string, n *yaml.Node) { f.zones(path, n, &r) },
+		"topology": f.section(fields{
+			"file": f.to(&r.Topology.File), "namespace": f.to(&r.Topology.Namespace), "service": f.to(&r.Topology.Service),
+		}),
 		"servers":    func(path string, n *yaml.Node) { f.serverList(path, n, &r) },
 		"resolvConf": f.to(&r.ResolvConf),
 		"cache": f.section(fields{
@@ -31,6 +33,7 @@ func (f *configFile) route(path string, n *yaml.Node) RouteConfig {
 			"maxNegativeTTL": f.time(&r.MaxNegativeTTL, time.Second, 3*time.Hour),
 			"stale":          f.flag(&r.Stale),
 		}),
+		"choose":           f.word(&r.Choose, "balanced", "random", "sequential"),
 		"forceTCP":         f.flag(&r.ForceTCP),
 		"timeout":          f.time(&r.Timeout, 100*time.Millisecond, 10*time.Second),
 		"socketsPerServer": f.number(&r.SocketsPerServer, 1, 256),

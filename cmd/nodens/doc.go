@@ -9,6 +9,9 @@
 // # Where to read
 //
 //   - main.go: the subcommands.
+//   - serve.go: the daemon as a list of tasks.
+//   - wire.go: a Config becomes parts; generation.go: one set of them follows
+//     another, at the start and at a reload.
 //   - config.go: every setting with its default; configfile.go reads them.
 //
 // # Goroutines

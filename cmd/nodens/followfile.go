@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -20,8 +21,9 @@ const (
 // files are mostly replaced, and also the folder that a symbolic link leads
 // to; where nothing can be watched, or the link leads through several folders
 // (as in a mounted ConfigMap), the poll finds out. 0 for poll means 30 s.
-// look runs in the goroutine of the caller, never twice at once.
-func followFile(ctx context.Context, path string, poll time.Duration, look func()) error {
+// now makes it look at once; it may be nil. look runs in the goroutine of the
+// caller, never twice at once.
+func followFile(ctx context.Context, path string, poll time.Duration, now <-chan os.Signal, look func()) error {
 	if poll == 0 {
 		poll = slowPoll
 	}
@@ -41,6 +43,8 @@ func followFile(ctx context.Context, path string, poll time.Duration, look func(
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-now:
+			look()
 		case <-failures: // events were lost; the poll finds what they said
 		case <-events:
 			if settled == nil {

@@ -9,13 +9,21 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
+
+// sameSignal is the time in which a second signal counts as the first.
+const sameSignal = 500 * time.Millisecond
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	// The first signal asks for a clean stop. Then the signals get their old
-	// meaning back, so that a second one kills at once.
-	context.AfterFunc(ctx, stop)
+	// meaning back, so that a second one kills at once; but some senders, such
+	// as timeout(1), send the first one twice.
+	context.AfterFunc(ctx, func() {
+		time.Sleep(sameSignal)
+		stop()
+	})
 	os.Exit(run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
 }
 
@@ -33,7 +41,9 @@ type command struct {
 
 func commands() []command {
 	return []command{
+		{"serve", "-config FILE", "run the daemon", serveCommand},
 		{"check", "-config FILE | -sample", "check a configuration, or print one to start from", checkCommand},
+		{"status", "[-address HOST:PORT] [-o json]", "show the state of a running daemon", statusCommand},
 		{"version", "", "print the version", versionCommand},
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 	"runtime/debug"
+	"runtime/metrics"
 )
 
 // memoryPolicy is how the garbage collector is set.
@@ -41,11 +42,11 @@ func applyMemoryPolicy(cacheBytes int64, getenv func(string) string) memoryPolic
 // currentMemoryPolicy asks the runtime. Limit is 0 when there is none, and
 // GCPercent is negative when collections are off.
 func currentMemoryPolicy() memoryPolicy {
-	percent := debug.SetGCPercent(gcPercent)
-	debug.SetGCPercent(percent)
-	limit := debug.SetMemoryLimit(-1)
+	samples := []metrics.Sample{{Name: "/gc/gogc:percent"}, {Name: "/gc/gomemlimit:bytes"}}
+	metrics.Read(samples)
+	percent, limit := samples[0].Value.Uint64(), samples[1].Value.Uint64()
 	if limit == math.MaxInt64 {
 		limit = 0
 	}
-	return memoryPolicy{GCPercent: percent, Limit: limit}
+	return memoryPolicy{GCPercent: int(int32(percent)), Limit: int64(limit)}
 }

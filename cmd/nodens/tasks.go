@@ -36,7 +36,7 @@ type running struct {
 // sockets, since nobody asks them any more; the admin side is last, so that
 // the stop can be watched.
 func runTasks(ctx context.Context, grace time.Duration, tasks ...task) error {
-	failed := make(chan struct{}, len(tasks))
+	failed := make(chan struct{}, 1)
 	started := make([]*running, len(tasks))
 	for i, t := range tasks {
 		started[i] = start(t, failed)
@@ -49,28 +49,31 @@ func runTasks(ctx context.Context, grace time.Duration, tasks ...task) error {
 	defer cancel()
 	var errs []error
 	for i := len(started) - 1; i >= 0; i-- {
-		errs = append(errs, started[i].end(deadline, grace))
+		errs = append(errs, started[i].end(deadline))
 	}
 	return errors.Join(errs...)
 }
 
-// start runs t in a goroutine of its own. failed hears of its error, if that
-// comes before anybody stopped it.
+// start runs t in a goroutine of its own. failed, which has room for one, hears
+// of an error; it may be nil.
 func start(t task, failed chan<- struct{}) *running {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{name: t.name, stop: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(r.done)
 		r.err = t.run(ctx)
-		if r.err != nil && failed != nil {
-			failed <- struct{}{}
+		if r.err != nil {
+			select {
+			case failed <- struct{}{}:
+			default:
+			}
 		}
 	}()
 	return r
 }
 
 // end stops the task and waits for it until the deadline.
-func (r *running) end(deadline context.Context, grace time.Duration) error {
+func (r *running) end(deadline context.Context) error {
 	r.stop()
 	select {
 	case <-r.done:
@@ -78,7 +81,7 @@ func (r *running) end(deadline context.Context, grace time.Duration) error {
 		select {
 		case <-r.done:
 		default:
-			return fmt.Errorf("%s did not stop within %s", r.name, shortDuration(grace))
+			return fmt.Errorf("%s was still busy when the time for a stop (stopGrace) was over", r.name)
 		}
 	}
 	if r.err != nil {

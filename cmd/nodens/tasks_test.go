@@ -100,7 +100,7 @@ func TestOneGracePeriodForAll(t *testing.T) {
 		if took := time.Since(begin); took != 5*time.Second {
 			t.Errorf("the stop took %s, want 5s in all", took)
 		}
-		for _, want := range []string{"one did not stop within 5s", "two did not stop within 5s"} {
+		for _, want := range []string{"one was still busy", "two was still busy"} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("error is %v, want it to say %q", err, want)
 			}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	adminRetry  = time.Second     // how often a busy admin address is tried again
+	adminStop   = time.Second     // how long requests may take to end
+	sampleEvery = 5 * time.Second // how often the rates are sampled
+)
+
+// runAdmin serves the HTTP side until ctx ends. DNS does not depend on it: an
+// address that cannot be had is logged once and tried until it is free.
+func (d *daemon) runAdmin(ctx context.Context) error {
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		if l := d.listenAdmin(ctx); l != nil {
+			serveHTTP(ctx, l, d.adminRoutes(), d.log)
+		}
+	}()
+	ticker := time.NewTicker(sampleEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			d.rates.add(totalsOf(time.Now(), d.current.Load().forwarder.Stats()))
+		case <-ctx.Done():
+			<-served
+			return nil
+		}
+	}
+}
+
+// listenAdmin binds the admin address, however long that takes. Two daemons of
+// one user can have the same address, so that one can take over from another.
+func (d *daemon) listenAdmin(ctx context.Context) net.Listener {
+	address := d.began.Admin.Address.String()
+	config := net.ListenConfig{Control: sharePort}
+	for logged := false; ; {
+		l, err := config.Listen(ctx, "tcp", address)
+		if err == nil {
+			d.log.Info("admin address is served", zap.Stringer("address", l.Addr()))
+			return l
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		d.adminFailures.Add(1)
+		if !logged {
+			logged = true
+			d.log.Warn("the admin address cannot be had; DNS is served all the same, and it is tried again every second. Stop the other program or change admin.address", zap.Error(err))
+		}
+		select {
+		case <-time.After(adminRetry):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func sharePort(_, _ string, c syscall.RawConn) error {
+	var failed error
+	err := c.Control(func(fd uintptr) {
+		failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+	})
+	return errors.Join(err, failed)
+}
+
+// serveHTTP serves l until ctx ends. Requests that are being answered then get
+// a moment to end.
+func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, log *zap.Logger) {
+	server := &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      65 * time.Second, // a profile may take a minute
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          zap.NewStdLog(log.WithOptions(zap.IncreaseLevel(zap.ErrorLevel))),
+	}
+	stopped := make(chan struct{})
+	context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		limit, cancel := context.WithTimeout(context.Background(), adminStop)
+		defer cancel()
+		if server.Shutdown(limit) != nil {
+			_ = server.Close()
+		}
+	})
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		log.Error("the admin address is not served any longer; restart nodens to have it back", zap.Error(err))
+		return
+	}
+	<-stopped
+}
+
+// adminRoutes is what the admin address answers.
+func (d *daemon) adminRoutes() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metricsHandler(d.snapshot))
+	mux.HandleFunc("GET /health", say("OK"))
+	// Liveness says nothing about upstreams: a restart would not mend them,
+	// it would only empty the cache that still answers.
+	mux.HandleFunc("GET /livez", say("alive"))
+	mux.HandleFunc("GET /readyz", d.serveReady)
+	mux.HandleFunc("GET /statusz", d.serveStatus)
+	mux.Handle("GET /{$}", http.RedirectHandler("/statusz", http.StatusFound))
+	if who := d.began.Admin.Pprof; who != "off" {
+		for path, h := range map[string]http.HandlerFunc{
+			"/debug/pprof/": pprof.Index, "/debug/pprof/cmdline": pprof.Cmdline, "/debug/pprof/profile": pprof.Profile,
+			"/debug/pprof/symbol": pprof.Symbol, "/debug/pprof/trace": pprof.Trace,
+		} {
+			mux.Handle(path, onlyFor(who, h))
+		}
+	}
+	return mux
+}
+
+func say(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }
+}
+
+// serveReady does not look at upstreams either: without them the daemon still
+// answers from its cache, and taking it out of service would lose that too.
+func (d *daemon) serveReady(w http.ResponseWriter, _ *http.Request) {
+	if why := d.ready.Load().(string); why != "" {
+		http.Error(w, "not ready: "+why, http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = io.WriteString(w, "ready")
+}
+
+// onlyFor lets everybody in ("all"), or clients of this machine ("loopback").
+func onlyFor(who string, h http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		from, err := netip.ParseAddrPort(r.RemoteAddr)
+		if who != "all" && (err != nil || !from.Addr().Unmap().IsLoopback()) {
+			http.Error(w, "profiles are for this machine only; see admin.pprof in the configuration", http.StatusForbidden)
+			return
+		}
+		h(w, r)
+	})
+}

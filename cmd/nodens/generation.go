@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/nodens-dns/nodens/forwarder"
+	"github.com/nodens-dns/nodens/forwarder/cache"
+)
+
+// generation is the parts made from one configuration. The next one takes over
+// those that would be made the same again.
+type generation struct {
+	config    Config
+	cache     *cache.Cache
+	routes    []*liveRoute
+	forwarder *forwarder.Forwarder
+	listens   []*listen
+}
+
+// liveRoute is a route whose tasks run.
+type liveRoute struct {
+	*route
+	started []*running
+}
+
+// firstServers is how long a new route may take to learn its first servers. A
+// file is read in milliseconds; after this the daemon goes on without.
+const firstServers = 2 * time.Second
+
+// prepare makes the parts of a configuration that old does not have already:
+// cache, routes, forwarder, and bound listeners. What it returns is ready to
+// serve but does not yet. On an error, all that was made is gone again, and
+// old was not touched. old may be nil.
+func (d *daemon) prepare(c Config, old *generation) (next *generation, err error) {
+	next = &generation{config: c}
+	if old == nil {
+		old = &generation{}
+	}
+	defer func() {
+		if err != nil {
+			d.discard(next, old)
+		}
+	}()
+	if next.cache, err = sameOrNewCache(c, old); err != nil {
+		return nil, err
+	}
+	if err = d.prepareRoutes(next, old); err != nil {
+		return nil, err
+	}
+	if err = d.prepareForwarder(next, old); err != nil {
+		return nil, err
+	}
+	return next, d.prepareListens(next, old)
+}
+
+// sameOrNewCache keeps the cache while size and routes are the same: an entry
+// knows its route by number, and another server may say something else.
+func sameOrNewCache(c Config, old *generation) (*cache.Cache, error) {
+	o := old.config
+	if old.cache != nil && o.Cache.Size == c.Cache.Size && o.Node == c.Node && reflect.DeepEqual(o.Routes, c.Routes) {
+		return old.cache, nil
+	}
+	return cache.New(cache.Config{Bytes: c.Cache.Size})
+}
+
+func (d *daemon) prepareRoutes(next, old *generation) error {
+	for _, rc := range next.config.Routes {
+		spec := routeSpec{config: rc}
+		if rc.Topology.File != "" {
+			spec.node = next.config.Node
+		}
+		if rc.ResolvConf != "" {
+			spec.listen = next.config.Listen
+		}
+		if same := slices.IndexFunc(old.routes, func(r *liveRoute) bool { return reflect.DeepEqual(r.spec, spec) }); same >= 0 {
+			next.routes = append(next.routes, old.routes[same])
+			continue
+		}
+		r, err := newRoute(spec, d.base)
+		if err != nil {
+			return err
+		}
+		live := &liveRoute{route: r}
+		next.routes = append(next.routes, live)
+		for _, t := range r.tasks {
+			live.started = append(live.started, start(t, nil))
+		}
+	}
+	return d.awaitServers(next.routes)
+}
+
+// awaitServers waits until every route has had its first list of servers, but
+// not for ever: names of the other routes can be answered without.
+func (d *daemon) awaitServers(routes []*liveRoute) error {
+	limit := time.After(firstServers)
+	for _, r := range routes {
+		var ended chan struct{}
+		if n := len(r.started); n > 0 {
+			ended = r.started[n-1].done
+		}
+		select {
+		case <-r.ready:
+		case <-ended:
+			return fmt.Errorf("route for %s: %w", r.spec.config.Zones[0], r.started[len(r.started)-1].err)
+		case <-limit:
+			d.log.Warn("no servers are known yet", zap.Strings("zones", r.spec.config.Zones))
+			return nil
+		}
+	}
+	return nil
+}
+
+// prepareForwarder keeps the forwarder, and with it the counters, while all
+// that it is made of is the same.
+func (d *daemon) prepareForwarder(next, old *generation) (err error) {
+	n, o := next.config, old.config
+	if old.forwarder != nil && next.cache == old.cache && slices.Equal(next.routes, old.routes) &&
+		n.Cache == o.Cache && n.Limits == o.Limits && len(n.Listen) == len(o.Listen) &&
+		reflect.DeepEqual(n.Routes, o.Routes) {
+		next.forwarder = old.forwarder
+		return nil
+	}
+	var routes []*route
+	for _, r := range next.routes {
+		routes = append(routes, r.route)
+	}
+	next.forwarder, err = newForwarder(n, routes, next.cache, d.base)
+	return err
+}
+
+func (d *daemon) prepareListens(next, old *generation) error {
+	var errs []error
+	for i, address := range next.config.Listen {
+		// The bound for what is in flight leaves the routes time to stop.
+		spec := listenSpec{address: address, index: i, limits: next.config.Limits, grace: next.config.StopGrace * 4 / 5}
+		if same := slices.IndexFunc(old.listens, func(l *listen) bool { return l.spec == spec }); same >= 0 {
+			next.listens = append(next.listens, old.listens[same])
+			continue
+		}
+		l, err := newListen(spec, &d.handler, d.base)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		next.listens = append(next.listens, l)
+	}
+	return errors.Join(errs...)
+}
+
+// commit lets a prepared generation serve, and ends what it did not take over.
+func (d *daemon) commit(next *generation) {
+	old := d.current.Load()
+	d.handler.current.Store(next.forwarder)
+	d.current.Store(next)
+	for _, l := range next.listens {
+		if l.started != nil {
+			continue
+		}
+		for _, t := range l.tasks() {
+			l.started = append(l.started, start(t, d.broken))
+		}
+	}
+	if old != nil {
+		d.retired.Go(func() { d.retire(old, next) })
+	}
+}
+
+// retire ends the parts of old that next did not take over. The listeners hand
+// over and answer what they have. Queries that met the old forwarder still
+// need its routes; they take at most their budget.
+func (d *daemon) retire(old, next *generation) {
+	if err := stopListens(without(old.listens, next.listens), context.Background()); err != nil {
+		d.log.Warn("a listener that is no longer configured did not end well", zap.Error(err))
+	}
+	routes := without(old.routes, next.routes)
+	var budget time.Duration
+	for _, r := range routes {
+		budget = max(budget, r.spec.config.Timeout)
+	}
+	select {
+	case <-time.After(budget):
+	case <-d.drained:
+	}
+	if err := stopRoutes(routes, context.Background()); err != nil {
+		d.log.Warn("a route that is no longer configured did not end well", zap.Error(err))
+	}
+}
+
+// discard undoes what was made for next.
+func (d *daemon) discard(next, old *generation) {
+	for _, l := range without(next.listens, old.listens) {
+		_ = errors.Join(l.udp.Close(), l.tcp.Close()) // the error that led here is the one to tell
+	}
+	_ = stopRoutes(without(next.routes, old.routes), context.Background())
+}
+
+// stopListens ends the listeners, all at once, and waits for them until the
+// deadline.
+func stopListens(listens []*listen, deadline context.Context) error {
+	var all []*running
+	for _, l := range listens {
+		all = append(all, l.started...)
+	}
+	errs := make([]error, len(all))
+	var wait sync.WaitGroup
+	for i, r := range all {
+		wait.Go(func() { errs[i] = r.end(deadline) })
+	}
+	wait.Wait()
+	return errors.Join(errs...)
+}
+
+// stopRoutes ends the tasks of the routes, then closes their sockets.
+func stopRoutes(routes []*liveRoute, deadline context.Context) error {
+	var errs []error
+	for _, r := range routes {
+		for _, t := range slices.Backward(r.started) {
+			errs = append(errs, t.end(deadline))
+		}
+		errs = append(errs, r.group.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// without is the elements of list that are not in taken.
+func without[T comparable](list, taken []T) []T {
+	var rest []T
+	for _, one := range list {
+		if !slices.Contains(taken, one) {
+			rest = append(rest, one)
+		}
+	}
+	return rest
+}

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/nodens-dns/nodens/forwarder"
+	"github.com/nodens-dns/nodens/forwarder/listener"
+)
+
+// handler gives the queries of all listeners to the forwarder of the moment.
+// A reload puts another forwarder there; a query ends with the one it met.
+type handler struct {
+	current atomic.Pointer[forwarder.Forwarder]
+}
+
+var _ listener.Handler = (*handler)(nil)
+
+// Lookup implements [listener.Handler].
+func (h *handler) Lookup(dst, query []byte, from listener.Peer) ([]byte, listener.Verdict) {
+	reply, verdict := h.current.Load().Lookup(dst, query, peer(from))
+	return reply, listener.Verdict(verdict)
+}
+
+// Resolve implements [listener.Handler].
+func (h *handler) Resolve(ctx context.Context, dst, query []byte, from listener.Peer) ([]byte, listener.Verdict) {
+	reply, verdict := h.current.Load().Resolve(ctx, dst, query, peer(from))
+	return reply, listener.Verdict(verdict)
+}
+
+// Done implements [listener.Handler].
+func (h *handler) Done(from listener.Peer, took time.Duration) {
+	h.current.Load().Done(peer(from), took)
+}
+
+func peer(p listener.Peer) forwarder.Peer {
+	return forwarder.Peer{
+		Client: p.Client, Received: p.Received, Listener: p.Listener, Stripe: p.Stripe, Proto: forwarder.Proto(p.Proto),
+	}
+}

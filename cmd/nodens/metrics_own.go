@@ -1,0 +1,246 @@
+package main
+
+import (
+	"github.com/nodens-dns/nodens/forwarder"
+	"github.com/nodens-dns/nodens/forwarder/upstream"
+	"github.com/nodens-dns/nodens/topology"
+)
+
+// ownMetrics are those that node-cache has no name for. No label grows with
+// the traffic; listen is a listen address and route the first zone of a route.
+func ownMetrics() []metric {
+	rows := []metric{
+		{"nodens_ready", "1 while ready.", nil,
+			func(s *snapshot, e emitter) { e.gauge(oneIf(s.NotReady == "")) }},
+		{"nodens_config_loaded_timestamp_seconds", "When the configuration in force was taken over.", nil,
+			func(s *snapshot, e emitter) { e.gauge(float64(s.Reload.Good.UnixMilli()) / 1e3) }},
+		{"nodens_config_stale", "1 while the configuration file is not the one in force.", nil,
+			func(s *snapshot, e emitter) { e.gauge(oneIf(s.Reload.Err != nil)) }},
+		{"nodens_gc_percent", "Growth of the heap between two collections, negative when off.", nil,
+			func(s *snapshot, e emitter) { e.gauge(float64(s.Memory.GCPercent)) }},
+		{"nodens_memory_limit_bytes", "Soft limit of the process, 0 for none.", nil,
+			func(s *snapshot, e emitter) { e.gauge(float64(s.Memory.Limit)) }},
+		{"nodens_admin_bind_failures_total", "Times the admin address could not be had.", nil,
+			func(s *snapshot, e emitter) { e.count(s.AdminFailures) }},
+		{"nodens_in_flight", "Work in progress, against nodens_in_flight_limit.", []string{"what", "of"}, readInFlight},
+		{"nodens_in_flight_limit", "Bounds of the work in progress.", []string{"what", "of"}, readLimits},
+	}
+	rows = append(rows, ownQueryMetrics()...)
+	rows = append(rows, ownServerMetrics()...)
+	return append(rows, ownTopologyMetrics()...)
+}
+
+func ownQueryMetrics() []metric {
+	return []metric{
+		{"nodens_replies_total", "Replies by where they came from: hit, stale, miss, local or failure.", []string{"zone", "source"}, readSources},
+		{"nodens_dropped_total", "Messages and connections that got no reply.", []string{"listen", "proto", "reason"}, readDropped},
+		{"nodens_not_queries_total", "Messages that asked nothing, such as replies.", nil,
+			func(s *snapshot, e emitter) { e.count(s.Forwarder.Dropped) }},
+		{"nodens_shared_total", "Queries answered by the reply to an identical one.", nil,
+			func(s *snapshot, e emitter) { e.count(s.Forwarder.Shared) }},
+		{"nodens_surplus_total", "Queries dropped because too many identical ones were waiting.", nil,
+			func(s *snapshot, e emitter) { e.count(s.Forwarder.Surplus) }},
+		{"nodens_unkept_total", "Servers' replies that were not to be kept.", nil,
+			func(s *snapshot, e emitter) { e.count(s.Forwarder.Unkept) }},
+		{"nodens_tcp_connections_total", "Connections accepted.", []string{"listen"}, func(s *snapshot, e emitter) {
+			for i := range s.Listens {
+				e.count(s.Listens[i].TCP.Accepted, s.Listens[i].Address.String())
+			}
+		}},
+		{"nodens_udp_receive_buffer_bytes", "Receive buffer that the kernel granted each UDP socket.", []string{"listen"}, func(s *snapshot, e emitter) {
+			for i := range s.Listens {
+				e.gauge(float64(s.Listens[i].UDP.ReceiveBuffer), s.Listens[i].Address.String())
+			}
+		}},
+		{"nodens_cache_bytes", "Memory of the answers kept.", nil,
+			func(s *snapshot, e emitter) { e.gauge(float64(s.Cache.Bytes)) }},
+		{"nodens_cache_limit_bytes", "Bound of nodens_cache_bytes.", nil,
+			func(s *snapshot, e emitter) { e.gauge(float64(s.Config.Cache.Size)) }},
+		{"nodens_cache_collisions_total", "Look-ups that met another key with the same hash.", nil,
+			func(s *snapshot, e emitter) { e.count(s.Cache.Collisions) }},
+	}
+}
+
+func ownServerMetrics() []metric {
+	route := []string{"route"}
+	return []metric{
+		{"nodens_upstream_replies_total", "Servers' replies by the tier they came from.", []string{"route", "tier"}, eachTier(readTier)},
+		{"nodens_upstream_exchanges_total", "Queries that servers were asked.", route,
+			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.Exchanges })},
+		{"nodens_upstream_attempts_total", "Questions put to servers for them.", route,
+			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.Attempts })},
+		{"nodens_upstream_retries_total", "Attempts after the first.", route,
+			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.Retries })},
+		{"nodens_upstream_trials_total", "Copies sent to see whether a suspect server is back.", route,
+			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.Trials })},
+		{"nodens_upstream_exhausted_total", "Queries that no server answered.", route,
+			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.Exhausted })},
+		{"nodens_upstream_tcp_fallbacks_total", "Truncated replies asked again over TCP.", route,
+			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.TCPFallbacks })},
+		{"nodens_upstream_edns_fallbacks_total", "Questions put again without EDNS.", route,
+			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.EDNSFallbacks })},
+		{"nodens_upstream_shed_total", "Queries not sent because the route had too many in flight.", route, func(s *snapshot, e emitter) {
+			for _, r := range s.Forwarder.Routes {
+				e.count(r.Shed, r.Zone)
+			}
+		}},
+		{"nodens_upstream_ignored_total", "What arrived from a server and was not taken.", []string{"route", "to", "reason"}, readIgnored},
+		{"nodens_upstream_sockets", "Sockets open.", route, func(s *snapshot, e emitter) {
+			for i := range s.Routes {
+				e.gauge(float64(s.Routes[i].Servers.Open), s.Routes[i].name())
+			}
+		}},
+		{"nodens_upstream_suspect", "Servers that are avoided because they failed.", []string{"route", "tier"}, eachTier(readSuspects)},
+		{"nodens_upstream_failures_total", "Attempts that failed.", []string{"route", "to", "reason"}, readFailures},
+	}
+}
+
+func ownTopologyMetrics() []metric {
+	route := []string{"route"}
+	return []metric{
+		{"nodens_endpoints", "Servers by tier.", []string{"route", "tier"}, eachTier(readEndpoints)},
+		{"nodens_topology_source_age_seconds", "Time since the endpoints' source said anything.", route,
+			eachTopology(func(t *topology.Status) float64 { return t.SourceAge.Seconds() })},
+		{"nodens_topology_table_age_seconds", "Time since the set of servers changed.", route,
+			eachTopology(func(t *topology.Status) float64 { return t.TableAge.Seconds() })},
+		{"nodens_topology_empty", "1 while no endpoint is known and former ones are used.", route,
+			eachTopology(func(t *topology.Status) float64 { return oneIf(t.Empty) })},
+		{"nodens_topology_file_bad", "1 while the endpoints' file cannot be used.", route, func(s *snapshot, e emitter) {
+			for i := range s.Routes {
+				if r := &s.Routes[i]; r.File != nil {
+					e.gauge(oneIf(r.File.LastError != ""), r.name())
+				}
+			}
+		}},
+	}
+}
+
+func eachRoute(value func(r *routeSnapshot) uint64) func(*snapshot, emitter) {
+	return func(s *snapshot, e emitter) {
+		for i := range s.Routes {
+			e.count(value(&s.Routes[i]), s.Routes[i].name())
+		}
+	}
+}
+
+func eachTopology(value func(t *topology.Status) float64) func(*snapshot, emitter) {
+	return func(s *snapshot, e emitter) {
+		for i := range s.Routes {
+			if r := &s.Routes[i]; r.Topology != nil {
+				e.gauge(value(r.Topology), r.name())
+			}
+		}
+	}
+}
+
+// readSources adds up the listen addresses.
+func readSources(s *snapshot, e emitter) {
+	sums := map[string]*[forwarder.Sources]uint64{}
+	for i := range s.Forwarder.Zones {
+		z := &s.Forwarder.Zones[i]
+		if sums[z.Zone] == nil {
+			sums[z.Zone] = &[forwarder.Sources]uint64{}
+		}
+		for source := range z.Responses {
+			sums[z.Zone][source] += sumOf(z.Responses[source][:])
+		}
+	}
+	for _, zone := range sortedKeys(sums) {
+		for source, n := range sums[zone] {
+			e.count(n, zone, sourceName(forwarder.Source(source)))
+		}
+	}
+}
+
+func readInFlight(s *snapshot, e emitter) {
+	for i := range s.Listens {
+		l := &s.Listens[i]
+		e.gauge(float64(l.UDP.InFlight), "udp_misses", l.Address.String())
+		e.gauge(float64(l.TCP.InFlight), "tcp_misses", l.Address.String())
+		e.gauge(float64(l.TCP.Connections), "tcp_connections", l.Address.String())
+	}
+	for _, r := range s.Forwarder.Routes {
+		e.gauge(float64(r.InFlight), "upstream", r.Zone)
+	}
+}
+
+func readLimits(s *snapshot, e emitter) {
+	limits := s.Config.Limits
+	for i := range s.Listens {
+		of := s.Listens[i].Address.String()
+		e.gauge(float64(limits.MissesInFlight), "udp_misses", of)
+		e.gauge(float64(limits.MissesInFlight), "tcp_misses", of)
+		e.gauge(float64(limits.TCPConnections), "tcp_connections", of)
+	}
+	for _, r := range s.Forwarder.Routes {
+		e.gauge(float64(r.Max), "upstream", r.Zone)
+	}
+}
+
+func readDropped(s *snapshot, e emitter) {
+	for i := range s.Listens {
+		u, t, of := &s.Listens[i].UDP, &s.Listens[i].TCP, s.Listens[i].Address.String()
+		e.count(u.Overflowed, of, "udp", "overflow")
+		e.count(u.Full, of, "udp", "full")
+		e.count(u.Short, of, "udp", "short")
+		e.count(u.Long, of, "udp", "long")
+		e.count(u.BadSource, of, "udp", "bad_source")
+		e.count(u.SendErrors, of, "udp", "send_error")
+		e.count(t.Refused, of, "tcp", "refused")
+		e.count(t.Malformed, of, "tcp", "malformed")
+		e.count(t.TimedOut, of, "tcp", "idle")
+		e.count(t.Stalled, of, "tcp", "stalled")
+	}
+}
+
+// eachTier calls read for the tiers that the route has: one for plain servers,
+// four with a topology.
+func eachTier(read func(r *routeSnapshot, tier int, name string, e emitter)) func(*snapshot, emitter) {
+	return func(s *snapshot, e emitter) {
+		for i := range s.Routes {
+			r := &s.Routes[i]
+			for tier := range r.Servers.Served {
+				if !r.external() || tier == upstream.ClusterTier {
+					read(r, tier, r.tierName(tier), e)
+				}
+			}
+		}
+	}
+}
+
+func readTier(r *routeSnapshot, tier int, name string, e emitter) {
+	e.count(r.Servers.Served[tier], r.name(), name)
+}
+
+func readEndpoints(r *routeSnapshot, tier int, name string, e emitter) {
+	e.gauge(float64(len(r.targets(tier))), r.name(), name)
+}
+
+func readSuspects(r *routeSnapshot, tier int, name string, e emitter) {
+	n := 0.0
+	for _, t := range r.targets(tier) {
+		n += oneIf(t.Suspect)
+	}
+	e.gauge(n, r.name(), name)
+}
+
+func readFailures(s *snapshot, e emitter) {
+	for i := range s.Routes {
+		for _, t := range s.Routes[i].Servers.Targets {
+			e.count(t.Timeouts, s.Routes[i].name(), t.Addr.String(), "timeout")
+			e.count(t.HardErrors, s.Routes[i].name(), t.Addr.String(), "error")
+		}
+	}
+}
+
+func readIgnored(s *snapshot, e emitter) {
+	for i := range s.Routes {
+		for _, t := range s.Routes[i].Servers.Targets {
+			for kind, n := range t.Ignored {
+				if n > 0 {
+					e.count(n, s.Routes[i].name(), t.Addr.String(), ignoredName(kind))
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"reflect"
+	"sync"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// reloads is what became of the last configuration that was read.
+type reloads struct {
+	mu   sync.Mutex
+	last reloadResult
+	// failed counts the files that could not be taken over.
+	failed uint64
+}
+
+// reloadResult is the outcome of one look at the file.
+type reloadResult struct {
+	// At is when; Good is when the configuration in force was taken over.
+	At, Good time.Time
+	// Hash is that of the file in force.
+	Hash string
+	// Err is why the file as it is now is not in force; nil when it is.
+	Err error
+	// Failed counts the failures since the start.
+	Failed uint64
+}
+
+func (r *reloads) done(at time.Time, hash string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last.At, r.last.Err = at, err
+	if err != nil {
+		r.failed++
+		return
+	}
+	r.last.Good, r.last.Hash = at, hash
+}
+
+func (r *reloads) result() reloadResult {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	result := r.last
+	result.Failed = r.failed
+	return result
+}
+
+// followConfig takes over the configuration file whenever it changed, or when
+// SIGHUP or SIGUSR1 asks for it, until ctx ends.
+func (d *daemon) followConfig(ctx context.Context) error {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP, syscall.SIGUSR1)
+	defer signal.Stop(signals)
+	return followFile(ctx, d.current.Load().config.Path, 0, signals, d.reload)
+}
+
+// reload reads the file and, if it says something else than before, takes it
+// over whole. A file that cannot be taken over changes nothing; it is logged
+// and counted once, not with every look.
+func (d *daemon) reload() {
+	old := d.current.Load()
+	config, err := loadConfig(old.config.Path, d.getenv)
+	before := d.reloads.result()
+	if err == nil && config.Hash == before.Hash {
+		if before.Err != nil {
+			d.log.Info("the configuration file is again the one in force", zap.String("config", config.Path))
+			d.reloads.done(time.Now(), config.Hash, nil)
+		}
+		return
+	}
+	if err == nil {
+		err = d.takeOver(config, old)
+	}
+	if err != nil && before.Err != nil && err.Error() == before.Err.Error() {
+		return
+	}
+	d.reloads.done(time.Now(), config.Hash, err)
+	if err != nil {
+		d.log.Error("the new configuration was not taken over; the old one goes on", zap.Error(err))
+	}
+}
+
+// takeOver makes c the configuration in force, or changes nothing.
+func (d *daemon) takeOver(c Config, old *generation) error {
+	next, err := d.prepare(c, old)
+	if err != nil {
+		return err
+	}
+	d.commit(next)
+	d.level.SetLevel(logLevel(c.Log.Level))
+	applyMemoryPolicy(c.Cache.Size, d.getenv)
+	d.log.Info("the new configuration is in force", zap.String("config", c.Path),
+		zap.Bool("cacheKept", next.cache == old.cache), zap.Stringers("listen", d.addresses()))
+	if later := needsRestart(c, d.began); len(later) > 0 {
+		d.log.Warn("these changes wait for a restart", zap.Strings("settings", later))
+	}
+	return nil
+}
+
+// needsRestart names the settings in which c differs from those of the start
+// and which are only read then.
+func needsRestart(c, start Config) []string {
+	var names []string
+	for _, s := range []struct {
+		name     string
+		now, was any
+	}{
+		{"admin", c.Admin, start.Admin},
+		{"log.format", c.Log.Format, start.Log.Format},
+		{"stopGrace", c.StopGrace, start.StopGrace},
+	} {
+		if !reflect.DeepEqual(s.now, s.was) {
+			names = append(names, fmt.Sprintf("%s (still %v)", s.name, s.was))
+		}
+	}
+	return names
+}

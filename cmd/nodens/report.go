@@ -1,0 +1,275 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nodens-dns/nodens/forwarder"
+	"github.com/nodens-dns/nodens/forwarder/upstream"
+	"github.com/nodens-dns/nodens/topology"
+)
+
+// report is what people see of a snapshot, as a page, as text and as JSON.
+type report struct {
+	Version  string    `json:"version"`
+	Revision string    `json:"revision"`
+	Go       string    `json:"go"`
+	Node     string    `json:"node"`
+	Zone     string    `json:"zone"`
+	At       time.Time `json:"at"`
+	Started  time.Time `json:"started"`
+	Ready    bool      `json:"ready"`
+	Why      string    `json:"why,omitempty"` // not ready
+
+	Config  configReport   `json:"config"`
+	Rates   ratesReport    `json:"rates"`
+	Cache   cacheReport    `json:"cache"`
+	Routes  []routeReport  `json:"routes"`
+	Listens []listenReport `json:"listens"`
+	Memory  memoryReport   `json:"memory"`
+}
+
+type configReport struct {
+	Path   string    `json:"path"`
+	Hash   string    `json:"hash"` // SHA-512 of the file in force
+	Loaded time.Time `json:"loaded"`
+	Failed uint64    `json:"failed"`          // reloads
+	Error  string    `json:"error,omitempty"` // why the file as it is now is not in force
+}
+
+// ratesReport is about the last minute, or less after a start.
+type ratesReport struct {
+	Seconds  float64            `json:"seconds"`
+	Queries  float64            `json:"queriesPerSecond"`
+	HitRatio float64            `json:"hitRatio"`
+	BySource map[string]float64 `json:"bySourcePerSecond"`
+	Total    map[string]uint64  `json:"total"` // since the start
+	// TotalHitRatio is since the start.
+	TotalHitRatio float64 `json:"totalHitRatio"`
+}
+
+type cacheReport struct {
+	Bytes     int64  `json:"bytes"`
+	Limit     int64  `json:"limit"`
+	Entries   int64  `json:"entries"`
+	Evictions uint64 `json:"evictions"`
+}
+
+type routeReport struct {
+	Zones    []string       `json:"zones"`
+	From     string         `json:"from"` // where its servers come from
+	Notes    []string       `json:"notes,omitempty"`
+	InFlight int64          `json:"inFlight"`
+	Limit    int            `json:"limit"`
+	Served   []tierShare    `json:"served"`
+	Servers  []serverReport `json:"servers"`
+}
+
+// tierShare is how many replies came from a tier.
+type tierShare struct {
+	Tier    string  `json:"tier"`
+	Replies uint64  `json:"replies"`
+	Share   float64 `json:"share"`
+}
+
+type serverReport struct {
+	Tier     string  `json:"tier"`
+	Address  string  `json:"address"`
+	Pod      string  `json:"pod,omitempty"`
+	State    string  `json:"state"`
+	Healthy  bool    `json:"healthy"`
+	Why      string  `json:"why"` // of its tier and its health
+	InFlight int     `json:"inFlight"`
+	RTT      float64 `json:"rttMilliseconds"` // 0 before the first reply
+	Sent     uint64  `json:"sent"`
+	Failed   uint64  `json:"failed"`
+}
+
+type listenReport struct {
+	Address     string   `json:"address"`
+	UDP         uint64   `json:"udpQueries"`
+	TCP         uint64   `json:"tcpQueries"`
+	Misses      int      `json:"misses"` // in flight
+	MissesLimit int      `json:"missesLimit"`
+	Connections int      `json:"connections"`
+	ConnsLimit  int      `json:"connectionsLimit"`
+	Dropped     uint64   `json:"dropped"`
+	Reasons     []string `json:"reasons,omitempty"` // of the drops
+}
+
+type memoryReport struct {
+	GCPercent int   `json:"gcPercent"`
+	Limit     int64 `json:"limit"` // soft limit in bytes, 0 for none
+}
+
+// newReport puts a snapshot into words. before is what was counted a minute
+// ago.
+func newReport(s *snapshot, now, before totals) report {
+	r := report{
+		Version: s.Build.Version, Revision: s.Build.Revision, Go: s.Build.Go,
+		Node: s.Config.Node.Name, Zone: s.Config.Node.Zone,
+		At: s.At, Started: s.Started, Ready: s.NotReady == "", Why: s.NotReady,
+		Config: configReport{Path: s.Config.Path, Hash: s.Reload.Hash, Loaded: s.Reload.Good, Failed: s.Reload.Failed},
+		Rates:  newRates(now, before),
+		Cache:  cacheReport{Bytes: s.Cache.Bytes, Limit: s.Config.Cache.Size},
+		Memory: memoryReport(s.Memory),
+	}
+	if s.Reload.Err != nil {
+		r.Config.Error = s.Reload.Err.Error()
+	}
+	for kind := range s.Cache.Entries {
+		r.Cache.Entries += s.Cache.Entries[kind]
+		r.Cache.Evictions += s.Cache.Evictions[kind]
+	}
+	for i := range s.Routes {
+		r.Routes = append(r.Routes, s.routeReport(i))
+		if t := s.Routes[i].Topology; t != nil && r.Zone == "" {
+			r.Zone = t.Self.Zone
+		}
+	}
+	for i := range s.Listens {
+		r.Listens = append(r.Listens, newListenReport(&s.Listens[i], s.Config.Limits))
+	}
+	return r
+}
+
+func newRates(now, before totals) ratesReport {
+	window := now.since(before)
+	seconds := max(now.at.Sub(before.at).Seconds(), 1e-3)
+	r := ratesReport{
+		Seconds: seconds, Queries: float64(window.queries()) / seconds, HitRatio: window.hitRatio(),
+		BySource: map[string]float64{}, Total: map[string]uint64{}, TotalHitRatio: now.hitRatio(),
+	}
+	for source := range now.bySource {
+		name := sourceName(forwarder.Source(source))
+		r.BySource[name] = float64(window.bySource[source]) / seconds
+		r.Total[name] = now.bySource[source]
+	}
+	return r
+}
+
+func (s *snapshot) routeReport(i int) routeReport {
+	route := &s.Routes[i]
+	r := routeReport{Zones: route.Config.Zones, From: route.Config.source(), Notes: route.notes()}
+	if i < len(s.Forwarder.Routes) {
+		r.InFlight, r.Limit = s.Forwarder.Routes[i].InFlight, s.Forwarder.Routes[i].Max
+	}
+	total := sumOf(route.Servers.Served[:])
+	for tier, n := range route.Servers.Served {
+		if route.external() && tier != upstream.ClusterTier {
+			continue
+		}
+		r.Served = append(r.Served, tierShare{route.tierName(tier), n, float64(n) / float64(max(total, 1))})
+	}
+	for _, t := range route.Servers.Targets {
+		r.Servers = append(r.Servers, route.serverReport(&t, s.Now))
+	}
+	return r
+}
+
+// notes are what is worth knowing about where the servers come from.
+func (r *routeSnapshot) notes() []string {
+	var notes []string
+	if r.File != nil && r.File.LastError != "" {
+		notes = append(notes, "The file cannot be used; what it said before counts: "+r.File.LastError)
+	}
+	if r.Topology != nil && r.Topology.Empty {
+		notes = append(notes, fmt.Sprintf("No endpoint has been known for %s; the last known ones are asked.", roundTime(r.Topology.EmptyFor)))
+	}
+	if r.Topology != nil && r.Topology.Table.Draining {
+		notes = append(notes, "No endpoint is ready; those that are shutting down are asked.")
+	}
+	if len(r.Servers.Targets) == 0 {
+		notes = append(notes, "There is no server to ask: names that are not in the cache get SERVFAIL.")
+	}
+	return notes
+}
+
+func (r *routeSnapshot) serverReport(t *upstream.TargetStatus, now time.Duration) serverReport {
+	s := serverReport{
+		Tier: r.tierName(t.Tier), Address: t.Addr.String(), Pod: t.Pod, State: t.State.String(), Healthy: !t.Suspect,
+		InFlight: t.InFlight, RTT: float64(t.SRTT) / float64(time.Millisecond), Sent: t.Sent, Failed: t.Timeouts + t.HardErrors,
+	}
+	var why []string
+	if p := r.placement(t.Addr.Addr()); p != nil {
+		s.Pod = p.Endpoint.PodName
+		why = append(why, p.Reason)
+	}
+	if t.Suspect {
+		why = append(why, suspicion(t, now))
+	}
+	if t.Plain {
+		why = append(why, "asked without EDNS for a while, which it does not understand")
+	}
+	if t.Alt {
+		why = append(why, "asked at its address of the other family for a while")
+	}
+	s.Why = strings.Join(why, "; ")
+	return s
+}
+
+// suspicion is why a server is avoided and for how long.
+func suspicion(t *upstream.TargetStatus, now time.Duration) string {
+	cause, again := "its last query failed", "with the next query"
+	if t.Misses > 0 {
+		cause = fmt.Sprintf("silent %d times in a row", t.Misses)
+	}
+	if wait := t.SuspectUntil - now; wait > 0 {
+		again = "in " + roundTime(wait).String()
+	}
+	return cause + ", tried again " + again
+}
+
+// placement is what topology says of the endpoint with that address.
+func (r *routeSnapshot) placement(addr netip.Addr) *topology.Placement {
+	if r.Topology == nil {
+		return nil
+	}
+	list := r.Topology.Endpoints
+	i := slices.IndexFunc(list, func(p topology.Placement) bool { return p.Endpoint.Addr == addr && p.Tier != topology.TierNone })
+	if i < 0 {
+		return nil
+	}
+	return &list[i]
+}
+
+func newListenReport(l *listenSnapshot, limits LimitsConfig) listenReport {
+	r := listenReport{
+		Address: l.Address.String(), UDP: l.UDP.Received, TCP: l.TCP.Received,
+		Misses: l.UDP.InFlight + l.TCP.InFlight, MissesLimit: 2 * limits.MissesInFlight,
+		Connections: l.TCP.Connections, ConnsLimit: limits.TCPConnections,
+	}
+	for _, drop := range []struct {
+		n    uint64
+		what string
+	}{
+		{l.UDP.Overflowed, "receive buffer full"},
+		{l.UDP.Full, "too many misses in flight"},
+		{l.UDP.Short + l.UDP.Long, "no DNS query by its length"},
+		{l.UDP.BadSource, "impossible source port"},
+		{l.UDP.SendErrors, "reply not taken by the kernel"},
+		{l.TCP.Refused, "TCP connections refused"},
+		{l.TCP.Malformed, "TCP connections that did not speak DNS"},
+		{l.TCP.Stalled, "TCP connections that took no replies"},
+	} {
+		if drop.n > 0 {
+			r.Dropped += drop.n
+			r.Reasons = append(r.Reasons, fmt.Sprintf("%d %s", drop.n, drop.what))
+		}
+	}
+	return r
+}
+
+// roundTime leaves as much of a time as people read.
+func roundTime(d time.Duration) time.Duration {
+	switch {
+	case d >= time.Minute:
+		return d.Round(time.Second)
+	case d >= time.Second:
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Millisecond)
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// serveCommand is nodens serve.
+func serveCommand(ctx context.Context, s surroundings, args []string) error {
+	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
+	path := flags.String("config", "", "the configuration `FILE`; a change of it is taken over while the daemon runs")
+	if err := parse(flags, s, args); err != nil {
+		return err
+	}
+	if *path == "" {
+		return needConfig(flags)
+	}
+	config, err := loadConfig(*path, s.getenv)
+	if err != nil {
+		return err
+	}
+	level := zap.NewAtomicLevel()
+	d := newDaemon(newLogger(config.Log, level, s.stderr), level, s.getenv)
+	return d.serve(ctx, config)
+}
+
+// daemon is what stays while generations of parts come and go.
+type daemon struct {
+	base
+	level   zap.AtomicLevel
+	getenv  func(string) string
+	build   build
+	started time.Time
+	began   Config // at the start
+
+	handler handler
+	current atomic.Pointer[generation]
+	ready   atomic.Value  // string: why not ready; "" means ready
+	broken  chan struct{} // hears when a listener failed
+	drained chan struct{} // closed when the listeners have stopped
+	retired sync.WaitGroup
+	reloads reloads
+	rates   rates
+
+	adminFailures atomic.Uint64 // times the admin address could not be had
+}
+
+func newDaemon(log *zap.Logger, level zap.AtomicLevel, getenv func(string) string) *daemon {
+	began := time.Now()
+	d := &daemon{
+		base:    base{now: func() time.Duration { return time.Since(began) }, log: log, own: interfaceAddrs},
+		level:   level,
+		getenv:  getenv,
+		build:   thisBuild(),
+		started: began,
+		broken:  make(chan struct{}, 1),
+		drained: make(chan struct{}),
+	}
+	d.ready.Store("starting")
+	return d
+}
+
+// serve runs the daemon until ctx ends. Everything that can be wrong with the
+// configuration on this machine is found before the first query is read.
+func (d *daemon) serve(ctx context.Context, c Config) error {
+	d.began = c
+	first, err := d.prepare(c, nil)
+	if err != nil {
+		return fmt.Errorf("nodens cannot start: %w", err)
+	}
+	d.commit(first)
+	memory := applyMemoryPolicy(c.Cache.Size, d.getenv)
+	d.reloads.done(d.started, c.Hash, nil)
+	d.log.Info("nodens serves", zap.String("version", d.build.Version), zap.String("config", c.Path),
+		zap.Stringers("listen", d.addresses()), zap.Int("gcPercent", memory.GCPercent), zap.Int64("memoryLimit", memory.Limit))
+
+	err = runTasks(ctx, c.StopGrace,
+		task{"admin", d.runAdmin},
+		task{"routes", d.runRoutes},
+		task{"listeners", d.runListens},
+		task{"reload", d.followConfig},
+		task{"readiness", d.runReadiness},
+	)
+	d.log.Info("nodens has stopped", zap.Error(err))
+	return err
+}
+
+// addresses are those in use: with port 0 the kernel has chosen.
+func (d *daemon) addresses() []fmt.Stringer {
+	var list []fmt.Stringer
+	for _, l := range d.current.Load().listens {
+		list = append(list, l.udp.Addr())
+	}
+	return list
+}
+
+// runReadiness is ready as long as it runs.
+func (d *daemon) runReadiness(ctx context.Context) error {
+	d.ready.Store("")
+	<-ctx.Done()
+	d.ready.Store("stopping")
+	d.log.Info("stopping: what was received is answered first")
+	return nil
+}
+
+// runListens ends the listeners when ctx ends or one of them fails.
+func (d *daemon) runListens(ctx context.Context) error {
+	var failed error
+	select {
+	case <-ctx.Done():
+	case <-d.broken:
+		failed = errors.New("a listener failed")
+	}
+	defer close(d.drained)
+	return errors.Join(failed, stopListens(d.current.Load().listens, context.Background()))
+}
+
+// runRoutes ends the routes when ctx ends, those of former configurations too.
+func (d *daemon) runRoutes(ctx context.Context) error {
+	<-ctx.Done()
+	err := stopRoutes(d.current.Load().routes, context.Background())
+	d.retired.Wait()
+	return err
+}

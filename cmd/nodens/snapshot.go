@@ -1,0 +1,113 @@
+package main
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/nodens-dns/nodens/forwarder"
+	"github.com/nodens-dns/nodens/forwarder/cache"
+	"github.com/nodens-dns/nodens/forwarder/listener"
+	"github.com/nodens-dns/nodens/forwarder/upstream"
+	"github.com/nodens-dns/nodens/topology"
+	"github.com/nodens-dns/nodens/topology/file"
+)
+
+// snapshot is all that the parts tell of themselves at one moment: what the
+// metrics and the status page are made of.
+type snapshot struct {
+	Build    build
+	At       time.Time
+	Now      time.Duration // At on the clock of the parts
+	Started  time.Time
+	Config   Config
+	NotReady string // why; "" when ready
+	Reload   reloadResult
+	Memory   memoryPolicy
+
+	Forwarder forwarder.Stats
+	Cache     cache.Stats
+	Listens   []listenSnapshot
+	Routes    []routeSnapshot
+
+	AdminFailures uint64 // times the admin address could not be had
+}
+
+type listenSnapshot struct {
+	Address netip.AddrPort
+	UDP     listener.UDPStats
+	TCP     listener.TCPStats
+}
+
+// server is the label that node-cache gives a listen address.
+func (l *listenSnapshot) server() string { return "dns://" + l.Address.String() }
+
+type routeSnapshot struct {
+	Config  RouteConfig
+	Servers upstream.Status
+	// Topology and File are nil for routes without one.
+	Topology *topology.Status
+	File     *file.Stats
+}
+
+// name is the label of the route: its first zone.
+func (r *routeSnapshot) name() string { return r.Config.Zones[0] }
+
+// external says that the route's servers have no distance.
+func (r *routeSnapshot) external() bool { return r.Topology == nil }
+
+// tierName is the label of a tier of the route.
+func (r *routeSnapshot) tierName(tier int) string {
+	switch {
+	case r.external():
+		return "external"
+	case tier == upstream.NodeTier:
+		return "node"
+	case tier == upstream.ZoneTier:
+		return "zone"
+	case tier == upstream.ClusterTier:
+		return "cluster"
+	default:
+		return "last"
+	}
+}
+
+// targets are the servers of one tier.
+func (r *routeSnapshot) targets(tier int) []upstream.TargetStatus {
+	var found []upstream.TargetStatus
+	for _, t := range r.Servers.Targets {
+		if t.Tier == tier {
+			found = append(found, t)
+		}
+	}
+	return found
+}
+
+// snapshot asks all parts. It is for people and scrapes, not for every query.
+func (d *daemon) snapshot() snapshot {
+	g := d.current.Load()
+	s := snapshot{
+		Build:         d.build,
+		At:            time.Now(),
+		Now:           d.now(),
+		Started:       d.started,
+		Config:        g.config,
+		NotReady:      d.ready.Load().(string),
+		Reload:        d.reloads.result(),
+		Memory:        currentMemoryPolicy(),
+		Forwarder:     g.forwarder.Stats(),
+		Cache:         g.cache.Stats(),
+		AdminFailures: d.adminFailures.Load(),
+	}
+	for _, l := range g.listens {
+		s.Listens = append(s.Listens, listenSnapshot{l.udp.Addr(), l.udp.Stats(), l.tcp.Stats()})
+	}
+	for _, r := range g.routes {
+		one := routeSnapshot{Config: r.spec.config, Servers: r.group.Status()}
+		if r.watcher != nil {
+			status, stats := r.watcher.Status(), r.source.Stats()
+			one.Topology, one.File = &status, &stats
+		}
+		s.Routes = append(s.Routes, one)
+	}
+	return s
+}

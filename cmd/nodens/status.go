@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+const maxReport = 16 << 20
+
+// statusCommand asks a running daemon for its report.
+func statusCommand(ctx context.Context, s surroundings, args []string) error {
+	flags := flag.NewFlagSet("status", flag.ContinueOnError)
+	address := flags.String("address", defaultConfig().Admin.Address.String(), "the daemon's admin address, `HOST:PORT`")
+	format := flags.String("o", "text", "`text` or json")
+	if err := parse(flags, s, args); err != nil {
+		return err
+	}
+	if *format != "text" && *format != "json" {
+		fmt.Fprintf(s.stderr, "nodens status: -o is %q; write text or json\n", *format)
+		return errUsage
+	}
+	data, err := fetchReport(ctx, *address)
+	if err != nil {
+		return err
+	}
+	if *format == "json" {
+		_, err := s.stdout.Write(data)
+		return err
+	}
+	var r report
+	if err := json.Unmarshal(data, &r); err != nil {
+		return fmt.Errorf("%s answers, but not with a status of nodens: %w; correct -address", *address, err)
+	}
+	return printReport(s.stdout, &r)
+}
+
+func fetchReport(ctx context.Context, address string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/statusz?format=json", nil)
+	if err != nil {
+		return nil, fmt.Errorf("-address is %q: %w; write HOST:PORT", address, err)
+	}
+	response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("no daemon answers at %s: %w; start it, or name its admin.address with -address", address, errors.Unwrap(err))
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answers %s; correct -address", address, response.Status)
+	}
+	return io.ReadAll(io.LimitReader(response.Body, maxReport))
+}
+
+// printReport writes a report for a terminal.
+func printReport(w io.Writer, r *report) error {
+	state := "ready"
+	if !r.Ready {
+		state = "not ready: " + r.Why
+	}
+	fmt.Fprintf(w, "nodens %s, %s, up %s, node %s, zone %s\n", r.Version, state, humanTime(r.At.Sub(r.Started)), orUnknown(r.Node), orUnknown(r.Zone))
+	fmt.Fprintf(w, "queries  %s/s, %s from memory (%s since the start), %s/s failed\n",
+		humanRate(r.Rates.Queries), percent(r.Rates.HitRatio), percent(r.Rates.TotalHitRatio), humanRate(r.Rates.BySource["failure"]))
+	fmt.Fprintf(w, "cache    %s of %s, %s answers\n", humanBytes(r.Cache.Bytes), humanBytes(r.Cache.Limit), humanCount(r.Cache.Entries))
+	fmt.Fprintf(w, "config   %s, in force for %s\n", r.Config.Path, humanTime(r.At.Sub(r.Config.Loaded)))
+	if r.Config.Error != "" {
+		fmt.Fprintf(w, "         NOT taken over: %s\n", strings.ReplaceAll(r.Config.Error, "\n", "\n         "))
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, route := range r.Routes {
+		fmt.Fprintf(table, "\nroute    %s -> %s\n", strings.Join(route.Zones, " "), route.From)
+		for _, note := range route.Notes {
+			fmt.Fprintf(table, "         %s\n", note)
+		}
+		fmt.Fprint(table, "  TIER\tSERVER\tSTATE\tHEALTH\tTIME\tIN FLIGHT\tSENT\tFAILED\tWHY\n")
+		for _, s := range route.Servers {
+			health := "good"
+			if !s.Healthy {
+				health = "avoided"
+			}
+			fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n",
+				s.Tier, s.Address, s.State, health, humanRTT(s.RTT), s.InFlight, s.Sent, s.Failed, s.Why)
+		}
+	}
+	fmt.Fprint(table, "\n  LISTEN\tUDP\tTCP\tMISSES\tCONNECTIONS\tDROPPED\n")
+	for _, l := range r.Listens {
+		fmt.Fprintf(table, "  %s\t%d\t%d\t%d/%d\t%d/%d\t%d\n",
+			l.Address, l.UDP, l.TCP, l.Misses, l.MissesLimit, l.Connections, l.ConnsLimit, l.Dropped)
+	}
+	return table.Flush()
+}
+
+func orUnknown(name string) string {
+	if name == "" {
+		return "unknown"
+	}
+	return name
+}

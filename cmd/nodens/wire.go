@@ -1,0 +1,271 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/nodens-dns/nodens/forwarder"
+	"github.com/nodens-dns/nodens/forwarder/cache"
+	"github.com/nodens-dns/nodens/forwarder/listener"
+	"github.com/nodens-dns/nodens/forwarder/upstream"
+	"github.com/nodens-dns/nodens/topology"
+	"github.com/nodens-dns/nodens/topology/file"
+)
+
+// base is what every part is made with.
+type base struct {
+	now func() time.Duration
+	log *zap.Logger
+	// own are the addresses of this machine now.
+	own func() []netip.Addr
+}
+
+// Lifetimes that are no settings: the time for which a failure is remembered
+// bounds how fast an upstream in trouble is asked again, and how fast its
+// recovery is seen.
+const (
+	failureTTL  = time.Second
+	servFailTTL = 5 * time.Second
+	staleTTL    = 30 * time.Second
+	recheck     = 5 * time.Second
+)
+
+// routeSpec is everything a route is made of: as long as it is the same, a
+// reload keeps the route with its sockets and what it knows of its servers.
+type routeSpec struct {
+	config RouteConfig
+	node   NodeConfig
+	listen []netip.AddrPort
+}
+
+// route is the servers of some zones, and the tasks that keep the list of
+// them. Only the group is there for every kind.
+type route struct {
+	spec    routeSpec
+	group   *upstream.Group
+	watcher *topology.Watcher
+	source  *file.Source
+	tasks   []task
+	ready   <-chan struct{} // closed when the group has its first servers
+}
+
+func newRoute(spec routeSpec, b base) (*route, error) {
+	c := spec.config
+	r := &route{spec: spec, group: upstream.New(upstream.Config{
+		Now:      b.now,
+		External: c.Topology.File == "",
+		Policy:   policies()[c.Choose],
+		ForceTCP: c.ForceTCP,
+		Budget:   c.Timeout,
+		Sockets:  c.SocketsPerServer,
+	})}
+	b.log = b.log.With(zap.Strings("zones", c.Zones))
+	var err error
+	switch {
+	case c.Topology.File != "":
+		err = r.followTopology(b)
+	case c.ResolvConf != "":
+		err = r.followResolvConf(b)
+	default:
+		r.group.Update(plainTable(c.Servers))
+		r.ready = closed()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("route for %s: %w", c.Zones[0], err)
+	}
+	return r, nil
+}
+
+func policies() map[string]upstream.Policy {
+	return map[string]upstream.Policy{
+		"balanced": upstream.P2C, "random": upstream.Random, "sequential": upstream.Sequential,
+	}
+}
+
+func (r *route) followTopology(b base) (err error) {
+	c := r.spec.config.Topology
+	r.source, err = file.New(file.Config{Path: c.File, Required: true, Log: b.log})
+	if err != nil {
+		return err
+	}
+	r.watcher, err = topology.New(topology.Config{
+		Self:    topology.Self{Node: r.spec.node.Name, Zone: r.spec.node.Zone},
+		Rules:   topology.Rules{Namespace: c.Namespace, Service: c.Service},
+		Publish: func(t topology.Table) { r.group.Update(tableOf(t)) },
+		Now:     b.now,
+		Log:     b.log,
+	})
+	if err != nil {
+		return err
+	}
+	r.ready = r.watcher.Ready()
+	r.tasks = []task{
+		{"topology", r.watcher.Run},
+		{"topology file", func(ctx context.Context) error { return r.source.Run(ctx, r.watcher) }},
+	}
+	return nil
+}
+
+// followResolvConf refuses a file without a usable nameserver: later it may
+// become empty, but a start without any server is a mistake to be seen.
+func (r *route) followResolvConf(b base) error {
+	follow := resolvConf{
+		path: r.spec.config.ResolvConf, listen: r.spec.listen, own: b.own, log: b.log,
+		publish: func(servers []netip.AddrPort) { r.group.Update(plainTable(servers)) },
+	}
+	servers, left, err := follow.read()
+	if warning := follow.warning(left, servers, err); len(servers) == 0 {
+		return errors.New(warning)
+	}
+	r.group.Update(plainTable(servers))
+	r.ready = closed()
+	r.tasks = []task{{"resolv.conf", follow.run}}
+	return nil
+}
+
+// plainTable is the table of servers that have no distance.
+func plainTable(servers []netip.AddrPort) upstream.Table {
+	var t upstream.Table
+	for _, s := range servers {
+		t.Tiers[upstream.ClusterTier] = append(t.Tiers[upstream.ClusterTier], upstream.Member{UDP: s, TCP: s})
+	}
+	return t
+}
+
+// tableOf says in the words of upstream what topology found out. Neither
+// package knows the other.
+func tableOf(t topology.Table) upstream.Table {
+	out := upstream.Table{Last: membersOf(t.Last), Draining: t.Draining}
+	for i := range t.Tiers {
+		out.Tiers[i] = membersOf(t.Tiers[i])
+	}
+	return out
+}
+
+func membersOf(list []topology.Member) []upstream.Member {
+	out := make([]upstream.Member, len(list))
+	for i, m := range list {
+		out[i] = upstream.Member{
+			Pod: m.Pod, UDP: m.UDP, TCP: m.TCP, AltUDP: m.AltUDP, AltTCP: m.AltTCP, State: stateOf(m.State),
+		}
+	}
+	return out
+}
+
+func stateOf(s topology.State) upstream.State {
+	switch s {
+	case topology.Ready:
+		return upstream.Ready
+	case topology.Draining:
+		return upstream.Draining
+	default:
+		return upstream.NotReady
+	}
+}
+
+// newForwarder makes the forwarder of a configuration on top of its routes.
+func newForwarder(c Config, routes []*route, answers *cache.Cache, b base) (*forwarder.Forwarder, error) {
+	config := forwarder.Config{
+		Cache:        answers,
+		Listeners:    len(c.Listen),
+		Stripes:      len(c.Listen) * stripes(c.Limits),
+		UDPSize:      uint16(c.Limits.UDPReplySize),
+		Rotate:       c.Cache.Rotate,
+		MaxFollowers: c.Limits.FollowersPerMiss,
+		Now:          b.now,
+	}
+	for _, r := range routes {
+		rc := r.spec.config
+		config.Routes = append(config.Routes, forwarder.Route{
+			Zones: rc.Zones,
+			Group: r.group,
+			Policy: cache.Policy{
+				MaxTTL: rc.MaxTTL, MaxNegativeTTL: rc.MaxNegativeTTL,
+				FailureTTL: failureTTL, ServFailTTL: servFailTTL, Recheck: recheck,
+				MaxStale: c.Cache.MaxStale, StaleOnError: rc.Stale, StaleTTL: staleTTL,
+			},
+			MaxInFlight: c.Limits.UpstreamInFlight,
+		})
+	}
+	return forwarder.New(config)
+}
+
+// stripes is the number of loops of one listen address: its UDP sockets and
+// TCP.
+func stripes(l LimitsConfig) int { return l.UDPSockets + 1 }
+
+// listenSpec is everything a listen address is made of.
+type listenSpec struct {
+	address netip.AddrPort
+	index   int
+	limits  LimitsConfig
+	grace   time.Duration
+}
+
+// listen is one listen address: bound, then running.
+type listen struct {
+	spec    listenSpec
+	udp     *listener.UDP
+	tcp     *listener.TCP
+	started []*running
+}
+
+// newListen binds a listen address over UDP and TCP. With port 0 the kernel
+// chooses one port for both.
+func newListen(spec listenSpec, h listener.Handler, b base) (*listen, error) {
+	l, limits := &listen{spec: spec}, spec.limits
+	first := uint8(spec.index * stripes(limits))
+	var err error
+	l.udp, err = listener.ListenUDP(listener.UDPConfig{
+		Addr: spec.address, Listener: uint8(spec.index), Stripe: first, Sockets: limits.UDPSockets,
+		Handler: h, Now: b.now, MaxInFlight: limits.MissesInFlight,
+		ReceiveBuffer: int(limits.UDPReceiveBuffer), Grace: spec.grace,
+	})
+	if err != nil {
+		return nil, listenError(spec.address, "UDP", err)
+	}
+	l.tcp, err = listener.ListenTCP(listener.TCPConfig{
+		Addr: l.udp.Addr(), Listener: uint8(spec.index), Stripe: first + uint8(limits.UDPSockets),
+		Handler: h, Now: b.now, MaxConnections: limits.TCPConnections,
+		MaxPerClient: min(limits.TCPConnectionsPerClient, limits.TCPConnections),
+		MaxInFlight:  limits.MissesInFlight, MaxInFlightPerConnection: limits.TCPQueriesPerConnection,
+		IdleTimeout: limits.TCPIdle, Grace: spec.grace,
+	})
+	if err != nil {
+		return nil, errors.Join(listenError(spec.address, "TCP", err), l.udp.Close())
+	}
+	return l, nil
+}
+
+// tasks are the two loops of the address.
+func (l *listen) tasks() []task {
+	name := l.udp.Addr().String()
+	return []task{{"UDP " + name, l.udp.Run}, {"TCP " + name, l.tcp.Run}}
+}
+
+// listenError says in one sentence what keeps an address from being served,
+// and what to do.
+func listenError(address netip.AddrPort, proto string, err error) error {
+	do := "choose another address in listen"
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		do = fmt.Sprintf("another program has it: stop that ('ss -lntup sport = :%d' names it) or choose another address in listen", address.Port())
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+		do = "ports below 1024 need the capability NET_BIND_SERVICE: grant it or choose a higher port in listen"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		do = "this machine has no such address: add it to an interface or correct listen"
+	}
+	return fmt.Errorf("cannot listen on %s over %s: %w; %s", address, proto, err, do)
+}
+
+func closed() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
