@@ -48,39 +48,48 @@ func (t *Tiers) Usable() bool { return len(t.Node)+len(t.Zone)+len(t.Cluster) > 
 func Rank(self Self, endpoints []Endpoint, opts Options) Tiers {
 	standing := standing(endpoints)
 	j := newJudge(self, endpoints, standing, opts)
-	tiers := Tiers{Draining: j.draining}
-	var late, rest [3][]Endpoint
-	for _, i := range standing {
-		e := &endpoints[i]
-		tier, _ := j.place(e)
-		switch {
-		case tier == TierLast:
-			d := j.distance(e)
-			rest[d] = append(rest[d], *e)
-		case !e.Serving:
-			late[tier] = append(late[tier], *e)
-		default:
-			tiers.add(tier, *e)
-		}
+	slots := make([]uint8, len(standing))
+	var end [slotCount]int
+	for n, i := range standing {
+		slots[n] = j.slot(&endpoints[i])
+		end[slots[n]]++
 	}
-	for tier := range late {
-		for _, e := range late[tier] {
-			tiers.add(Tier(tier), e)
-		}
-		tiers.Last = append(tiers.Last, rest[tier]...)
+	var next [slotCount]int
+	for s := 1; s < slotCount; s++ {
+		next[s] = end[s-1]
+		end[s] += end[s-1]
 	}
-	return tiers
+	sorted := make([]Endpoint, len(standing))
+	for n, i := range standing {
+		sorted[next[slots[n]]] = endpoints[i]
+		next[slots[n]]++
+	}
+	node, zone, cluster := end[2*TierNode+1], end[2*TierZone+1], end[2*TierCluster+1]
+	return Tiers{
+		Node:     sorted[:node:node],
+		Zone:     sorted[node:zone:zone],
+		Cluster:  sorted[zone:cluster:cluster],
+		Last:     sorted[cluster:],
+		Draining: j.draining,
+	}
 }
 
-func (t *Tiers) add(tier Tier, e Endpoint) {
-	switch tier {
-	case TierNode:
-		t.Node = append(t.Node, e)
-	case TierZone:
-		t.Zone = append(t.Zone, e)
-	default:
-		t.Cluster = append(t.Cluster, e)
+// slotCount is two slots for each tier and three for Last. Endpoints are sorted
+// by slot, counting, since there may be thousands and few slots.
+const slotCount = 2*int(TierLast) + 3
+
+// slot is where e stands in the order of the whole outcome: by tier, in a tier
+// first who serves, in Last by distance.
+func (j *judge) slot(e *Endpoint) uint8 {
+	tier, _ := j.place(e)
+	slot := 2 * uint8(tier)
+	switch {
+	case tier == TierLast:
+		slot += j.distance(e)
+	case !e.Serving:
+		slot++
 	}
+	return slot
 }
 
 // standing returns the index of the copy that stands for each address, in the
@@ -189,7 +198,7 @@ func (j *judge) whyFar(e *Endpoint) string {
 }
 
 // distance is closeness by nodeName and zone alone: 0 node, 1 zone, 2 cluster.
-func (j *judge) distance(e *Endpoint) int {
+func (j *judge) distance(e *Endpoint) uint8 {
 	switch {
 	case same(e.Node, j.self.Node):
 		return 0
