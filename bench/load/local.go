@@ -1,0 +1,25 @@
+package load
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+)
+
+// checkLocal refuses a target that is not this machine.
+func checkLocal(target netip.Addr) error {
+	target = target.Unmap()
+	if target.IsLoopback() {
+		return nil
+	}
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return fmt.Errorf("load: read this machine's addresses: %w", err)
+	}
+	for _, a := range addrs {
+		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().Unmap() == target.WithZone("") {
+			return nil
+		}
+	}
+	return fmt.Errorf("load: %v is not an address of this machine: allow remote targets if you own it", target)
+}

@@ -1,0 +1,298 @@
+package load
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"time"
+
+	hdr "github.com/HdrHistogram/hdrhistogram-go"
+	"golang.org/x/sys/unix"
+
+	"github.com/nodens-dns/nodens/bench/names"
+)
+
+const (
+	// burst is how many queries are sent before replies are looked at again.
+	burst = 16
+	// tick is the longest wait: timeouts and the end of the run are seen that
+	// late at most.
+	tick = 10 * time.Millisecond
+)
+
+// worker sends and receives on its own sockets, in one goroutine.
+type worker struct {
+	run    *Run
+	number int
+	source Source
+	judge  judge
+	poll   *poll
+	lanes  []lane
+	udp    []int // indexes of lanes
+	tcp    []int
+	turn   int // lane last used
+	in     []byte
+	out    []byte
+
+	schedule schedule
+	inFlight int
+	checked  time.Duration // when timeouts were looked for last
+
+	// mu is held while the worker works, not while it waits. It guards the
+	// scores, which the clerk reads too.
+	mu      sync.Mutex
+	seconds *seconds
+
+	// Read by others only when the worker has ended.
+	lag     *hdr.Histogram
+	trouble trouble
+	waited  time.Duration
+	stopped time.Duration // when the last query had been sent, 0 before
+}
+
+// trouble is what went wrong on the generator's side or on the way.
+type trouble struct {
+	Unsent   uint64
+	Stray    uint64
+	Refused  uint64
+	Broken   uint64
+	Overflow uint64
+}
+
+func newWorker(r *Run, number int) (*worker, error) {
+	w := &worker{
+		run:      r,
+		number:   number,
+		source:   r.cfg.Source(number),
+		judge:    newJudge(),
+		in:       make([]byte, 65535),
+		out:      make([]byte, 0, 512),
+		schedule: newSchedule(r.cfg.Stages, number, r.cfg.Workers),
+		seconds:  newSeconds(),
+		lag:      hdr.New(shortest, longest, 3),
+	}
+	var err error
+	if w.poll, err = newPoll(); err != nil {
+		return nil, err
+	}
+	if err := w.openLanes(); err != nil {
+		w.close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// openLanes opens this worker's part of the sockets.
+func (w *worker) openLanes() error {
+	cfg := &w.run.cfg
+	if cfg.Transport != TCP && cfg.FreshPorts {
+		w.udp = append(w.udp, len(w.lanes))
+		w.lanes = append(w.lanes, newFreshLane(0, cfg.Target, powerOfTwo(cfg.Sockets/cfg.Workers)))
+	}
+	if cfg.Transport != TCP && !cfg.FreshPorts {
+		for i := w.number; i < cfg.Sockets; i += cfg.Workers {
+			l, err := newUDPLane(w.poll, int32(len(w.lanes)), cfg.Target, cfg.slots(cfg.Sockets))
+			if err != nil {
+				return err
+			}
+			w.udp = append(w.udp, len(w.lanes))
+			w.lanes = append(w.lanes, l)
+		}
+	}
+	if cfg.Transport != UDP {
+		for i := w.number; i < cfg.Conns; i += cfg.Workers {
+			w.tcp = append(w.tcp, len(w.lanes))
+			w.lanes = append(w.lanes, newTCPLane(int32(len(w.lanes)), cfg.Target, cfg.slots(cfg.Conns)))
+		}
+	}
+	return nil
+}
+
+func powerOfTwo(n int) int {
+	size := 1
+	for size*2 <= min(n, 65536) {
+		size *= 2
+	}
+	return size
+}
+
+func (w *worker) close() {
+	for _, l := range w.lanes {
+		w.trouble.Overflow += l.close()
+	}
+	w.poll.close()
+}
+
+func (w *worker) now() time.Duration { return w.run.now() }
+
+// work runs until the schedule is over, or ctx has ended, and every query has.
+func (w *worker) work(ctx context.Context) {
+	// The thread ends with the goroutine, and its timer slack with it.
+	runtime.LockOSThread()
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
+	for {
+		w.mu.Lock()
+		next, sending := w.sendDue(ctx)
+		w.giveUp()
+		if !sending && w.stopped == 0 {
+			w.stopped = w.now()
+		}
+		over := !sending && w.inFlight == 0
+		w.mu.Unlock()
+		if over {
+			return
+		}
+		w.receive(next)
+	}
+}
+
+// sendDue sends what is due and gives the time of the next query. It is false
+// when there will be none.
+func (w *worker) sendDue(ctx context.Context) (next time.Duration, sending bool) {
+	now := w.now()
+	next = now + tick
+	if ctx.Err() != nil {
+		return next, false
+	}
+	for range burst {
+		due, ok := w.due(now)
+		if !ok {
+			return next, false
+		}
+		if due > now {
+			return min(due, next), true
+		}
+		now = w.send(due)
+	}
+	return now, true // more may be due already
+}
+
+// due is when the next query is meant to leave. In a closed loop that is now,
+// or not before a reply.
+func (w *worker) due(now time.Duration) (time.Duration, bool) {
+	outstanding := w.run.cfg.Outstanding
+	if outstanding == 0 {
+		return w.schedule.due()
+	}
+	if w.run.ends && now >= w.run.length {
+		return 0, false
+	}
+	workers := w.run.cfg.Workers
+	if w.inFlight < (outstanding+workers-1-w.number)/workers {
+		return now, true
+	}
+	return now + tick, true
+}
+
+// send sends one query and gives the time after.
+func (w *worker) send(intended time.Duration) time.Duration {
+	if w.run.cfg.Outstanding == 0 {
+		w.schedule.step(1)
+	}
+	q := w.source.Next()
+	now := w.now()
+	l, slot := w.pick(&q)
+	if slot < 0 {
+		w.trouble.Unsent++
+		return now
+	}
+	p := l.flights()
+	s := &p.slots[slot]
+	w.out = appendQuery(w.out[:0], s.id, &q)
+	if !l.send(w, slot, w.out) {
+		p.done(slot)
+		l.ended(slot)
+		w.trouble.Unsent++
+		return now
+	}
+	phase := w.run.book.Load().at(intended)
+	s.want, s.intended, s.phase = w.judge.expect(&q), intended, phase.id
+	w.inFlight++
+	phase.scores[w.number].Sent++
+	w.seconds.at(intended).Sent++
+	note(w.lag, now-intended)
+	return now
+}
+
+// pick takes a slot on the next lane of the query's transport that has one.
+func (w *worker) pick(q *names.Query) (lane, int32) {
+	group := w.udp
+	if len(w.udp) == 0 || q.TCP && len(w.tcp) > 0 {
+		group = w.tcp
+	}
+	for range group {
+		w.turn++
+		l := w.lanes[group[w.turn%len(group)]]
+		if slot := l.flights().open(); slot >= 0 {
+			return l, slot
+		}
+	}
+	return nil, -1
+}
+
+// receive waits for replies until the given time and takes them.
+func (w *worker) receive(until time.Duration) {
+	events := w.poll.ready()
+	if len(events) == 0 {
+		start := w.now()
+		if d := until - start - w.run.cfg.Spin; d > 0 {
+			w.poll.sleep(d)
+			w.waited += w.now() - start
+			events = w.poll.ready()
+		}
+	}
+	if len(events) == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, ev := range events {
+		w.lanes[ev.Pad].ready(w, ev)
+	}
+}
+
+// take files one reply that came on a lane.
+func (w *worker) take(l lane, msg []byte) {
+	p := l.flights()
+	slot := int32(-1)
+	if len(msg) >= 2 {
+		slot = p.find(uint16(msg[0])<<8 | uint16(msg[1]))
+	}
+	if slot < 0 {
+		w.trouble.Stray++ // came after its timeout, or twice
+		return
+	}
+	s := &p.slots[slot]
+	took := w.now() - s.intended
+	v := w.judge.of(msg, &s.want)
+	late := took > w.run.cfg.Late
+	w.run.book.Load().byID[s.phase].scores[w.number].count(v, took, late)
+	w.seconds.at(s.intended).count(v, took, late)
+	if v >= wrongFormat {
+		w.run.example(v, msg, s)
+	}
+	w.inFlight--
+	p.done(slot)
+	l.ended(slot)
+}
+
+// giveUp ends the queries that are older than the timeout.
+func (w *worker) giveUp() {
+	now := w.now()
+	if now-w.checked < tick {
+		return
+	}
+	w.checked = now
+	for _, l := range w.lanes {
+		p := l.flights()
+		for p.first >= 0 && now-p.slots[p.first].intended > w.run.cfg.Timeout {
+			slot := p.first
+			s := &p.slots[slot]
+			w.run.book.Load().byID[s.phase].scores[w.number].Lost++
+			w.seconds.at(s.intended).Lost++
+			w.inFlight--
+			p.done(slot)
+			l.ended(slot)
+		}
+	}
+}
