@@ -9,7 +9,7 @@ const (
 	// hold when they are unfolded. A message of MaxMessage bytes can be built to
 	// hold millions. The largest honest ones, thousands of records of one long
 	// name, stay well below.
-	MaxExpansion = 128 << 10
+	MaxExpansion = 64 << 10
 )
 
 // plainNameEnd returns the offset after the name that starts at off and holds

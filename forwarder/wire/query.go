@@ -54,7 +54,7 @@ func ParseQuery(msg []byte) (Query, Fault) {
 	}
 	sound := q.parseQuestion()
 	if sound {
-		sound = q.parseRecords()
+		sound = q.parseRecords(&nameWalk{msg: msg})
 	}
 	switch {
 	case q.flags&opcodeMask != 0:
@@ -125,13 +125,13 @@ func (q *Query) parseQuestion() bool {
 // IXFR's SOA), and at most two additional records, of which one may be an OPT
 // and the last a transaction signature. It reads on behind a fault, because the
 // reply that tells of it needs to know whether there was an OPT.
-func (q *Query) parseRecords() bool {
+func (q *Query) parseRecords(walk *nameWalk) bool {
 	an, ns := int(get16(q.msg, offANCount)), int(get16(q.msg, offNSCount))
 	ar := int(get16(q.msg, offARCount))
 	sound := an == 0 && ar <= 2 && (ns == 0 || ns == 1 && q.Type == TypeIXFR)
-	walk, off := nameWalk{msg: q.msg}, q.end
+	off := q.end
 	for left := an + ns + ar; left > 0; left-- {
-		rr, next := readRecord(&walk, off)
+		rr, next := readRecord(walk, off)
 		if next == 0 {
 			return false
 		}

@@ -52,7 +52,8 @@ func ParseReply(msg []byte) (Reply, error) {
 	r.Type, r.Class = Type(get16(msg, end)), Class(get16(msg, end+2))
 	r.qEnd, r.end = end+4, end+4
 	bare := r
-	err := r.checkRecords()
+	var solid bitmap
+	err := r.checkRecords(&nameWalk{msg: msg, solid: &solid})
 	if err != nil && r.TC {
 		return bare, nil
 	}
@@ -63,18 +64,16 @@ func ParseReply(msg []byte) (Reply, error) {
 // TTLs and the order of addresses, must not be part of a name, or names that
 // were checked here would not be sound any more: no name may run through the
 // fixed fields of a record or through an address.
-func (r *Reply) checkRecords() error {
-	var solid bitmap
-	walk := nameWalk{msg: r.Msg, solid: &solid}
+func (r *Reply) checkRecords(walk *nameWalk) error {
 	for s := Answer; s <= Additional; s++ {
 		r.counts[s] = get16(r.Msg, offANCount+2*int(s))
 		for range r.counts[s] {
-			rr, next := readRecord(&walk, r.end)
+			rr, next := readRecord(walk, r.end)
 			if next == 0 {
 				return ErrRecord
 			}
-			solid.add(rr.TTLAt-4, rr.solidEnd())
-			if !checkData(&walk, rr) {
+			walk.solid.add(rr.TTLAt-4, rr.solidEnd())
+			if !checkData(walk, rr) {
 				return ErrRecord
 			}
 			if !r.noteSpecial(rr, s) {

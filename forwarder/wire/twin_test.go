@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/miekg/dns"
+
+	"github.com/nodens-dns/nodens/forwarder/wire"
 )
 
 // spot is a record as miekg/dns walks over it.
@@ -127,7 +129,7 @@ func oddPointer(msg []byte, spots []spot, isReply bool) bool {
 			}
 		}
 	}
-	return steps > 128<<10
+	return steps > wire.MaxExpansion
 }
 
 func oddName(msg []byte, at int, solid []bool, steps *int) bool {
