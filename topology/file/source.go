@@ -134,11 +134,11 @@ func (s *Source) apply(sink topology.Sink, list []topology.Slice) {
 		list[i].Seen = now
 	}
 	sink.Replace(list)
-	sink.Synced()
 	s.clear()
 	s.mu.Lock()
 	s.stats.Applied++
 	s.mu.Unlock()
+	sink.Synced()
 }
 
 // complain logs and counts a failure once, however often it is met.
