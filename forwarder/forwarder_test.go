@@ -85,10 +85,7 @@ type rig struct {
 
 func newRig(t testing.TB, reply func(*dns.Msg) *dns.Msg, change ...func(*forwarder.Config)) *rig {
 	t.Helper()
-	store, err := cache.New(cache.Config{Bytes: 8 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := newCache(t, cache.Config{Bytes: 8 << 20})
 	r := &rig{t: t, server: &server{reply: reply}}
 	cfg := forwarder.Config{
 		Routes: []forwarder.Route{{Zones: []string{"."}, Group: r.server, MaxInFlight: 100, Policy: cache.Policy{
@@ -102,10 +99,20 @@ func newRig(t testing.TB, reply func(*dns.Msg) *dns.Msg, change ...func(*forward
 	for _, f := range change {
 		f(&cfg)
 	}
+	var err error
 	if r.Forwarder, err = forwarder.New(cfg); err != nil {
 		t.Fatal(err)
 	}
 	return r
+}
+
+func newCache(t testing.TB, cfg cache.Config) *cache.Cache {
+	t.Helper()
+	c, err := cache.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 func (r *rig) turn(d time.Duration) { r.now.Add(int64(d)) }

@@ -10,6 +10,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nodens-dns/nodens/forwarder"
+	"github.com/nodens-dns/nodens/forwarder/cache"
 )
 
 func TestFailureIsServFail(t *testing.T) {
@@ -102,6 +103,25 @@ func TestDifferentQuestionsDoNotShare(t *testing.T) {
 		wg.Go(func() { r.exchange(m, forwarder.UDP) })
 	}
 	waitFor(t, func() bool { return r.server.asked() == len(all) })
+	close(r.server.wait)
+	wg.Wait()
+}
+
+func TestCollidingQuestionsDoNotShare(t *testing.T) {
+	r := newRig(t, addresses(1), func(c *forwarder.Config) {
+		c.Cache = newCache(t, cache.Config{Bytes: 1 << 20, HashBits: 1})
+	})
+	r.server.wait = make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range 5 {
+		name := fmt.Sprintf("n%d.test.", i)
+		wg.Go(func() {
+			if got, _ := r.exchange(question(name, dns.TypeA), forwarder.UDP); got.Answer[0].Header().Name != name {
+				t.Errorf("%s got %v", name, got.Answer)
+			}
+		})
+	}
+	waitFor(t, func() bool { return r.server.asked() == 5 })
 	close(r.server.wait)
 	wg.Wait()
 }

@@ -46,6 +46,24 @@ func TestGetWhatWasPut(t *testing.T) {
 	}
 }
 
+func TestPutReplaces(t *testing.T) {
+	c := newCache(t, cache.Config{Bytes: 1 << 20})
+	fill(t, c, 0, 1, 3)
+	once := c.Stats()
+	fill(t, c, 0, 1, 3)
+	if twice := c.Stats(); twice != once {
+		t.Errorf("after the same again: %+v, before: %+v", twice, once)
+	}
+	k := key(ask(t, "a.test.", dns.TypeA, 1))
+	for i := range 2 {
+		e, _ := entry(t, message(t, "a.test.", dns.TypeA, 0, fmt.Sprintf("a.test. 60 IN A 10.0.0.%d", i)), policy(), 0)
+		put(c, k, e, 0, 0)
+		if get(c, k) != e {
+			t.Errorf("answer %d is not there", i)
+		}
+	}
+}
+
 func TestCollisionIsAMiss(t *testing.T) {
 	c := newCache(t, cache.Config{Bytes: 1 << 20, HashBits: 1})
 	for i := range 10 {

@@ -57,6 +57,11 @@ func TestShownTTLs(t *testing.T) {
 	}{
 		{"an RRset takes its least", 0, []string{"a.test. 300 IN A 10.0.0.1", "a.test. 5 IN A 10.0.0.2", "a.test. 60 IN A 10.0.0.3"}, []uint32{5, 5, 5}},
 		{"other sets keep theirs", 0, []string{"a.test. 300 IN CNAME b.test.", "b.test. 60 IN A 10.0.0.2"}, []uint32{300, 60}},
+		{"signatures of different sets keep theirs", 0, []string{
+			"a.test. 300 IN A 10.0.0.1",
+			"a.test. 300 IN RRSIG A 8 2 300 20300101000000 20200101000000 1 test. AAAA",
+			"a.test. 60 IN RRSIG NSEC 8 2 60 20300101000000 20200101000000 1 test. AAAA",
+		}, []uint32{300, 300, 60}},
 		{"the SOA shows what counts", dns.RcodeNameError, []string{"---", soaLong}, []uint32{5}},
 		{"capped", 0, []string{"a.test. 86400 IN A 10.0.0.1"}, []uint32{3600}},
 		{"0 stays 0", 0, []string{"a.test. 0 IN A 10.0.0.1"}, []uint32{0}},

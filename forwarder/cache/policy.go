@@ -143,25 +143,29 @@ func classify(r *wire.Reply) Kind {
 func answers(r *wire.Reply) bool {
 	name := r.Name()
 	for range maxChain {
-		next := 0
-		var rr wire.Record
-		for c := r.Records(); c.Next(&rr) && rr.Section == wire.Answer; {
-			if !wire.EqualNames(r.Msg, rr.Owner, name) {
-				continue
-			}
-			if rr.Type == r.Type || r.Type == wire.TypeANY {
-				return true
-			}
-			if rr.Type == wire.TypeCNAME {
-				next = rr.Data
-			}
-		}
-		if next == 0 {
-			return false
+		found, next := step(r, name)
+		if found || next == 0 {
+			return found
 		}
 		name = next
 	}
 	return false
+}
+
+// step looks at the answers about one name: is one of the type asked for, and
+// if not, to which name (its offset, 0 for none) does a CNAME lead?
+func step(r *wire.Reply, name int) (found bool, next int) {
+	var rr wire.Record
+	for c := r.Records(); c.Next(&rr) && rr.Section == wire.Answer; {
+		switch {
+		case !wire.EqualNames(r.Msg, rr.Owner, name):
+		case rr.Type == r.Type, r.Type == wire.TypeANY:
+			return true, 0
+		case rr.Type == wire.TypeCNAME:
+			next = rr.Data
+		}
+	}
+	return false, next
 }
 
 func has(r *wire.Reply, s wire.Section, t wire.Type) bool {
