@@ -26,6 +26,7 @@ const (
 // Causes of one attempt's failure, found in ExchangeError.Cause.
 const (
 	ErrRemoved   Error = "the server was removed from the table"
+	ErrNotReady  Error = "the server stopped being ready"
 	ErrMalformed Error = "the server's reply is malformed"
 	ErrMismatch  Error = "the server sent something else than the reply over TCP"
 	ErrNoAddress Error = "the server has no address for this transport"

@@ -2,37 +2,186 @@ package upstream
 
 import (
 	"context"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/nodens-dns/nodens/forwarder/wire"
 )
 
-const maxAttempts = 3
-
 // Group is the servers of one route. Its methods may be called at the same
 // time, but Update by one goroutine only.
-type Group struct{ cfg Config }
+type Group struct {
+	cfg    Config
+	ctx    context.Context // ends with the group; stops dialling
+	cancel context.CancelFunc
+	// snapshot is what exchanges read: a whole table or the next one.
+	snapshot atomic.Pointer[snapshot]
+
+	routines  sync.WaitGroup
+	exchanges sync.Pool    // *exchange
+	buffers   sync.Pool    // *[wire.MaxMessage]byte, to read datagrams into
+	open      atomic.Int64 // sockets and connections
+	count     counters
+
+	mu      sync.Mutex
+	known   map[netip.AddrPort]*target // of the snapshot, by their first address
+	leaving map[path]*time.Timer       // removed, not yet closed
+	closed  bool
+}
+
+// snapshot is an immutable list of targets by tier.
+type snapshot struct {
+	targets []*target
+	closed  bool
+}
+
+type counters struct {
+	exchanges, attempts, retries, trials, exhausted atomic.Uint64
+	tcpFallbacks, ednsFallbacks                     atomic.Uint64
+	served                                          [tierCount]atomic.Uint64
+}
 
 // New makes a group without servers: Update gives it some. It opens nothing and
 // starts nothing.
-func New(cfg Config) *Group { return &Group{cfg: cfg.withDefaults()} }
+func New(cfg Config) *Group {
+	g := &Group{
+		cfg:     cfg.withDefaults(),
+		known:   map[netip.AddrPort]*target{},
+		leaving: map[path]*time.Timer{},
+	}
+	g.ctx, g.cancel = context.WithCancel(context.Background())
+	g.exchanges.New = func() any { return newExchange(g) }
+	g.buffers.New = func() any { return new([wire.MaxMessage]byte) }
+	g.snapshot.Store(&snapshot{})
+	return g
+}
 
 // Update replaces the servers. Exchanges read the whole old table or the whole
 // new one. A target whose address stayed keeps its sockets, health and counters;
-// the exchanges of a removed one turn to another target at once.
-func (g *Group) Update(Table) {}
+// the exchanges of a removed one turn to another target at once, though answers
+// on their way are still taken. A server that stands in several places of the
+// table counts in the first.
+func (g *Group) Update(table Table) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return
+	}
+	old := g.known
+	next := &snapshot{}
+	g.known = map[netip.AddrPort]*target{}
+	for tier, members := range [...][]Member{table.Tiers[0], table.Tiers[1], table.Tiers[2], table.Last} {
+		for _, m := range members {
+			addr := m.addr()
+			if g.known[addr] != nil || !addr.IsValid() {
+				continue
+			}
+			t := newTarget(g, m, tier, old[addr])
+			g.known[addr] = t
+			next.targets = append(next.targets, t)
+		}
+	}
+	g.snapshot.Store(next)
+	// Exchanges that turn elsewhere now find the new table.
+	for addr, was := range old {
+		g.settle(was, g.known[addr])
+	}
+}
+
+// settle deals with what a target was and is no longer; is may be nil.
+func (g *Group) settle(was, is *target) {
+	for i, p := range was.paths {
+		switch {
+		case p == nil:
+		case is == nil || is.paths[i] != p:
+			g.retire(p)
+		case was.member.State != NotReady && is.member.State == NotReady:
+			p.signal(ErrNotReady)
+		}
+	}
+}
+
+// retire turns the exchanges of a path to another target, and closes it later:
+// answers may be on their way.
+func (g *Group) retire(p path) {
+	p.end(ErrRemoved)
+	p.signal(ErrRemoved)
+	g.routines.Add(1)
+	g.leaving[p] = time.AfterFunc(g.cfg.RemoveLinger, func() {
+		defer g.routines.Done()
+		p.close(ErrRemoved)
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		delete(g.leaving, p)
+	})
+}
 
 // Exchange asks q and returns the reply, whose bytes are in dst[:0], grown if
 // they need it. When all servers tried gave only failures (SERVFAIL, REFUSED,
 // FORMERR, NOTIMP), or a truncated reply that could not be had over TCP, the
 // last such reply is returned. Without any reply the error is an
-// *ExchangeError, or ctx's. q is not kept.
+// *ExchangeError, or wraps ctx's. q is not kept.
 func (g *Group) Exchange(ctx context.Context, dst []byte, q *wire.Query) (wire.Reply, error) {
-	return wire.Reply{}, &ExchangeError{Reason: ErrNoTargets}
+	x := g.exchanges.Get().(*exchange)
+	reply, err := x.run(ctx, dst, q)
+	g.exchanges.Put(x)
+	return reply, err
 }
 
-// Status reads the counters.
-func (g *Group) Status() Status { return Status{} }
+// mayOpen counts one more socket, if the bound allows it.
+func (g *Group) mayOpen() bool {
+	if g.open.Add(1) > int64(g.cfg.MaxOpen) {
+		g.open.Add(-1)
+		return false
+	}
+	return true
+}
+
+// Status reads the counters. They are read one after the other, not at one
+// moment.
+func (g *Group) Status() Status {
+	now, c := g.cfg.Now(), &g.count
+	s := Status{
+		Exchanges: c.exchanges.Load(), Attempts: c.attempts.Load(), Retries: c.retries.Load(),
+		Trials: c.trials.Load(), Exhausted: c.exhausted.Load(),
+		TCPFallbacks: c.tcpFallbacks.Load(), EDNSFallbacks: c.ednsFallbacks.Load(),
+		Open: int(g.open.Load()),
+	}
+	for i := range s.Served {
+		s.Served[i] = c.served[i].Load()
+	}
+	for _, t := range g.snapshot.Load().targets {
+		s.Targets = append(s.Targets, t.status(&g.cfg, now))
+	}
+	return s
+}
 
 // Close closes the sockets and waits for the goroutines. Exchanges that run end
-// with ErrClosed.
-func (g *Group) Close() error { return nil }
+// with ErrClosed. It returns nil; a second call does nothing.
+func (g *Group) Close() error {
+	g.mu.Lock()
+	for p, timer := range g.leaving {
+		if timer.Stop() {
+			p.close(ErrClosed)
+			g.routines.Done()
+		}
+	}
+	clear(g.leaving)
+	g.closed = true
+	g.snapshot.Store(&snapshot{closed: true})
+	for _, t := range g.known {
+		for _, p := range t.paths {
+			if p != nil {
+				p.end(ErrClosed)
+				p.close(ErrClosed)
+			}
+		}
+	}
+	clear(g.known)
+	g.mu.Unlock()
+	g.cancel()
+	g.routines.Wait()
+	return nil
+}

@@ -1,0 +1,130 @@
+package upstream
+
+import (
+	"net/netip"
+	"time"
+)
+
+// path is the sockets to one address over one transport.
+type path interface {
+	// send puts a's question without waiting. With an error, the attempt was
+	// not taken.
+	send(a *attempt, now time.Duration) error
+	// end lets nothing more be sent.
+	end(cause error)
+	// signal tells everything in flight that its chances are bad.
+	signal(cause error)
+	// close ends everything in flight and closes the sockets.
+	close(cause error)
+}
+
+// Paths of a target. Those of the other family are two further.
+const (
+	udpPath   = 0
+	tcpPath   = 1
+	altFamily = 2
+	pathCount = 4
+)
+
+// target is a member as it stands in one snapshot; immutable. What it points to
+// is carried from one snapshot to the next while its address stays.
+type target struct {
+	member Member
+	tier   uint8
+	score  *score
+	paths  [pathCount]path // nil: no such address
+}
+
+func (m *Member) addrs() [pathCount]netip.AddrPort {
+	return [pathCount]netip.AddrPort{m.UDP, m.TCP, m.AltUDP, m.AltTCP}
+}
+
+// newTarget makes the target of a member, with what was there of old, which may
+// be nil.
+func newTarget(g *Group, m Member, tier int, old *target) *target {
+	t := &target{member: m, tier: uint8(tier)}
+	if old != nil {
+		t.score = old.score
+	} else {
+		t.score = newScore()
+	}
+	for i, addr := range m.addrs() {
+		switch {
+		case old != nil && old.member.addrs()[i] == addr:
+			t.paths[i] = old.paths[i]
+		case !addr.IsValid():
+		case i%altFamily == udpPath:
+			t.paths[i] = newUDPPool(g, t.score, addr)
+		default:
+			t.paths[i] = newTCPPool(g, t.score, addr)
+		}
+	}
+	return t
+}
+
+// speaksUDP reports whether the target has a UDP address.
+func (t *target) speaksUDP() bool {
+	return t.paths[udpPath] != nil || t.paths[udpPath+altFamily] != nil
+}
+
+// path is the way to the target over a transport, at the family asked for if
+// there is one.
+func (t *target) path(byTCP, alt bool) path {
+	i := udpPath
+	if byTCP {
+		i = tcpPath
+	}
+	j := i + altFamily
+	if alt {
+		i, j = j, i
+	}
+	if t.paths[i] != nil {
+		return t.paths[i]
+	}
+	return t.paths[j]
+}
+
+// hasBoth reports whether the target can be asked at two families.
+func (t *target) hasBoth(byTCP bool) bool {
+	i := udpPath
+	if byTCP {
+		i = tcpPath
+	}
+	return t.paths[i] != nil && t.paths[i+altFamily] != nil
+}
+
+// candidate is what the choice has to know of t.
+func (t *target) candidate() candidate {
+	h, delay := t.score.state(), t.score.estimate().srtt
+	if delay == 0 {
+		delay = time.Millisecond
+	}
+	return candidate{
+		tier: t.tier, state: t.member.State,
+		suspect: h.suspect(), failedAt: h.failedAt,
+		load: float64(delay) * float64(t.score.inFlight.Load()+1),
+	}
+}
+
+// status reads t's counters.
+func (t *target) status(cfg *Config, now time.Duration) TargetStatus {
+	h, e := t.score.state(), t.score.estimate()
+	s := TargetStatus{
+		Pod: t.member.Pod, Addr: t.member.addr(), Tier: int(t.tier), State: t.member.State,
+		Suspect: h.suspect(), SuspectUntil: h.until, Misses: int(h.misses),
+		InFlight: int(t.score.inFlight.Load()),
+		SRTT:     e.srtt, RetryTime: e.retryTime(cfg.RetryMin, cfg.RetryMax),
+		Plain:      int64(now) < t.score.plainUntil.Load(),
+		Alt:        int64(now) < t.score.altUntil.Load(),
+		Sent:       t.score.sent.Load(),
+		Timeouts:   t.score.timeouts.Load(),
+		HardErrors: t.score.hardErrors.Load(),
+	}
+	for i := range s.Replies {
+		s.Replies[i] = t.score.replies[i].read()
+	}
+	for i := range s.Ignored {
+		s.Ignored[i] = t.score.ignored[i].Load()
+	}
+	return s
+}
