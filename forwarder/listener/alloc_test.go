@@ -3,7 +3,6 @@
 package listener_test
 
 import (
-	"net"
 	"runtime"
 	"testing"
 
@@ -24,18 +23,6 @@ func TestHitAllocatesNothing(t *testing.T) {
 		l, _ := startTCP(t, listener.TCPConfig{Addr: loopback("127.0.0.1"), Handler: &handler{}})
 		expectNoAllocations(t, queries, exchange(dial(t, "tcp", l.Addr()), framed(query(1))))
 	})
-}
-
-// exchange returns a function that sends msg and reads the reply.
-func exchange(c net.Conn, msg []byte) func() error {
-	buf := make([]byte, 4096)
-	return func() error {
-		if _, err := c.Write(msg); err != nil {
-			return err
-		}
-		_, err := c.Read(buf)
-		return err
-	}
 }
 
 func expectNoAllocations(t *testing.T, queries int, ask func() error) {

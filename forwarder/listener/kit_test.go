@@ -187,3 +187,15 @@ func readFramed(c io.Reader) ([]byte, error) {
 	_, err := io.ReadFull(c, msg)
 	return msg, err
 }
+
+// exchange returns a function that sends msg and reads the reply.
+func exchange(c net.Conn, msg []byte) func() error {
+	buf := make([]byte, 4096)
+	return func() error {
+		if _, err := c.Write(msg); err != nil {
+			return err
+		}
+		_, err := c.Read(buf)
+		return err
+	}
+}

@@ -121,20 +121,19 @@ func (t *TCP) Close() error {
 
 // accept takes connections until ctx ends.
 func (t *TCP) accept(ctx, resolving context.Context) error {
-	for {
+	for ctx.Err() == nil {
 		nc, err := t.listener.AcceptTCP()
 		switch {
 		case err == nil:
 			t.admit(nc, resolving)
-		case ctx.Err() != nil:
-			return nil
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("accept tcp %v: %w", t.addr, err)
-		default:
+		case !errors.Is(err, os.ErrDeadlineExceeded):
 			t.counters.acceptErrors.Add(1)
 			pause(ctx, acceptPause)
 		}
 	}
+	return nil
 }
 
 func pause(ctx context.Context, d time.Duration) {

@@ -305,16 +305,25 @@ func TestTCPDrippingClientIsCut(t *testing.T) {
 	eventually(t, "the timeout is counted", func() bool { return l.Stats().TimedOut == 1 })
 }
 
-// A silent connection stays while its queries are being resolved.
+// A silent connection stays, and takes more queries, while one is being
+// resolved.
 func TestTCPIdleWaitsForMisses(t *testing.T) {
-	h := &handler{lookup: alwaysMiss, resolve: func(_ context.Context, dst, q []byte, _ listener.Peer) ([]byte, listener.Verdict) {
-		time.Sleep(300 * time.Millisecond)
+	const idle = 20 * time.Millisecond
+	release := make(chan struct{})
+	h := &handler{lookup: everyThirdMisses, resolve: func(_ context.Context, dst, q []byte, _ listener.Peer) ([]byte, listener.Verdict) {
+		<-release
 		return append(dst, q...), listener.Answered
 	}}
-	l, _ := startTCP(t, listener.TCPConfig{Addr: loopback("127.0.0.1"), Handler: h, IdleTimeout: 20 * time.Millisecond})
+	l, _ := startTCP(t, listener.TCPConfig{Addr: loopback("127.0.0.1"), Handler: h, IdleTimeout: idle})
 	c := dial(t, "tcp", l.Addr())
+	mustWrite(t, c, framed(query(3)))
+	time.Sleep(10 * idle)
 	mustWrite(t, c, framed(query(4)))
 	if got := read(t, c); got != 4 {
+		t.Errorf("got %d", got)
+	}
+	close(release)
+	if got := read(t, c); got != 3 {
 		t.Errorf("got %d", got)
 	}
 	expectEnd(t, c)
@@ -451,6 +460,27 @@ func TestTCPEndAnswersWhatWasAsked(t *testing.T) {
 	r.end(t)
 	if _, err := net.Dial("tcp", l.Addr().String()); err == nil {
 		t.Error("the address still accepts")
+	}
+}
+
+// Connections that the kernel completed are served though Run ends at once.
+func TestTCPEndServesTheAcceptQueue(t *testing.T) {
+	checkLeaks(t)
+	l, err := listener.ListenTCP(listener.TCPConfig{Addr: loopback("127.0.0.1"), Handler: &handler{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var waiting []net.Conn
+	for i := range 50 {
+		c := dial(t, "tcp", l.Addr())
+		mustWrite(t, c, framed(query(i)))
+		waiting = append(waiting, c)
+	}
+	start(t, l.Run).stop()
+	for i, c := range waiting {
+		if got := read(t, c); got != i {
+			t.Errorf("connection %d was answered %d", i, got)
+		}
 	}
 }
 
