@@ -34,12 +34,27 @@ func put16(b []byte, off int, v uint16) {
 }
 
 func get32(b []byte, off int) uint32 {
-	return uint32(get16(b, off))<<16 | uint32(get16(b, off+2))
+	b = b[off : off+4]
+	return uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
 }
 
 func put32(b []byte, off int, v uint32) {
-	put16(b, off, uint16(v>>16))
-	put16(b, off+2, uint16(v))
+	b = b[off : off+4]
+	b[0], b[1], b[2], b[3] = byte(v>>24), byte(v>>16), byte(v>>8), byte(v)
+}
+
+// get64 and put64 take the bytes in the order of small machines, where that is
+// one load or store; their callers do not mind which.
+func get64(b []byte) uint64 {
+	_ = b[7]
+	return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+		uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+}
+
+func put64(b []byte, v uint64) {
+	_ = b[7]
+	b[0], b[1], b[2], b[3] = byte(v), byte(v>>8), byte(v>>16), byte(v>>24)
+	b[4], b[5], b[6], b[7] = byte(v>>32), byte(v>>40), byte(v>>48), byte(v>>56)
 }
 
 func append16(dst []byte, v uint16) []byte { return append(dst, byte(v>>8), byte(v)) }
