@@ -52,6 +52,10 @@ type Config struct {
 	AllowRemote bool
 	// Source makes the sequence of a worker. Required.
 	Source func(worker int) Source
+	// Unjudged takes the question, and a code of NOERROR or NXDOMAIN, for a
+	// right reply whatever its records: for a reflector, or data that differ
+	// from the source's.
+	Unjudged bool
 	// Stages are run one after the other. At least one is required.
 	Stages []Stage
 	// Outstanding makes it a closed loop: so many queries are kept in flight,

@@ -110,13 +110,12 @@ func (r *Run) example(v verdict, msg []byte, s *slot) {
 	if end := questionEnd(msg); len(msg) > headerSize && end > 0 {
 		question = names.Text(msg[headerSize:end-4]) + fmt.Sprintf(" type %d", uint16(msg[end-4])<<8|uint16(msg[end-3]))
 	}
-	text := fmt.Sprintf("%v wrong %s at %v: reply to type %d is for %s: %x", r.cfg.Target, v,
-		s.intended.Round(time.Millisecond), s.want.qtype, question, msg[:min(len(msg), 256)])
+	expected := fmt.Sprintf("rcode %d without address", s.want.rcode)
 	if s.want.hasAddr {
-		text += fmt.Sprintf(", want address %v", netip.AddrFrom16(s.want.addr).Unmap())
-	} else {
-		text += fmt.Sprintf(", want rcode %d without address", s.want.rcode)
+		expected = fmt.Sprintf("address %v", netip.AddrFrom16(s.want.addr).Unmap())
 	}
+	text := fmt.Sprintf("wrong %v at %v: want type %d, %s; the reply is for %s: %x", v,
+		s.intended.Round(time.Millisecond), s.want.qtype, expected, question, msg[:min(len(msg), 256)])
 	r.examplesMu.Lock()
 	defer r.examplesMu.Unlock()
 	r.examples = append(r.examples, text)

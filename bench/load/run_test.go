@@ -2,7 +2,6 @@ package load_test
 
 import (
 	"context"
-	"net"
 	"net/netip"
 	"runtime"
 	"strings"
@@ -356,6 +355,26 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	}
 }
 
+// Without judgement of records only the question and the code count.
+func TestUnjudged(t *testing.T) {
+	mix := newMix(t, names.Config{})
+	for name, c := range map[string]struct {
+		faults upstream.Faults
+		want   load.Counts
+	}{
+		"nxdomain": {upstream.Faults{NXDomain: 1}, load.Counts{Sent: 100, Right: 100}},
+		"refused":  {upstream.Faults{Refused: 1}, load.Counts{Sent: 100, Wrong: 100, WrongBy: load.Wrongs{RCode: 100}}},
+	} {
+		report := run(t, load.Config{
+			Target: newUpstream(t, mix, c.faults).Addr(), Source: streams(mix), Transport: load.UDP, Unjudged: true,
+			Stages: []load.Stage{load.Steady("run", 1000, 100*time.Millisecond)},
+		})
+		if diff := cmp.Diff(c.want, report.Total); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
 func TestTableShowsWhatMatters(t *testing.T) {
 	mix := newMix(t, names.Config{})
 	report := run(t, load.Config{
@@ -371,52 +390,4 @@ func TestTableShowsWhatMatters(t *testing.T) {
 			t.Errorf("%q is missing in\n%s", want, b.String())
 		}
 	}
-}
-
-// startScript serves UDP on loopback: answer gives the replies to a query.
-func startScript(t *testing.T, answer func(query []byte, from netip.AddrPort) [][]byte) netip.AddrPort {
-	t.Helper()
-	conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = conn.SetReadBuffer(1 << 20)
-	done := make(chan struct{})
-	t.Cleanup(func() {
-		conn.Close()
-		<-done
-	})
-	go func() {
-		defer close(done)
-		buf := make([]byte, 4096)
-		for {
-			n, from, err := conn.ReadFromUDPAddrPort(buf)
-			if err != nil {
-				return
-			}
-			for _, reply := range answer(buf[:n], from) {
-				_, _ = conn.WriteToUDPAddrPort(reply, from)
-			}
-		}
-	}()
-	return conn.LocalAddr().(*net.UDPAddr).AddrPort()
-}
-
-// forward asks a server and gives its reply.
-func forward(addr netip.AddrPort, query []byte) [][]byte {
-	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(addr))
-	if err != nil {
-		return nil
-	}
-	defer conn.Close()
-	buf := make([]byte, 4096)
-	_ = conn.SetDeadline(time.Now().Add(time.Second))
-	if _, err := conn.Write(query); err != nil {
-		return nil
-	}
-	n, err := conn.Read(buf)
-	if err != nil {
-		return nil
-	}
-	return [][]byte{buf[:n]}
 }

@@ -68,7 +68,7 @@ func (r *Report) writeRemarks(b *strings.Builder) {
 	if g.Bottleneck != "" {
 		fmt.Fprintf(b, "NOT THE SERVER'S NUMBERS: %s\n", g.Bottleneck)
 	}
-	for _, e := range r.Examples {
+	for _, e := range r.Examples[:min(len(r.Examples), 3)] {
 		fmt.Fprintf(b, "%s\n", e)
 	}
 }

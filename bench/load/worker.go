@@ -190,6 +190,7 @@ func (w *worker) send(intended time.Duration) time.Duration {
 		w.schedule.step(1)
 	}
 	q := w.source.Next()
+	q.Unjudged = q.Unjudged || w.run.cfg.Unjudged
 	now := w.now()
 	l, slot := w.pick(&q)
 	if slot < 0 {

@@ -45,7 +45,9 @@ func run(ctx context.Context, addr string, sockets int) error {
 			closeAll(conns)
 			return fmt.Errorf("listen on %s: %w", addr, err)
 		}
-		conns = append(conns, conn.(*net.UDPConn))
+		packets := conn.(*net.UDPConn)
+		_ = packets.SetReadBuffer(4 << 20) // as much of it as the kernel allows
+		conns = append(conns, packets)
 		addr = conn.LocalAddr().String() // port 0 was chosen by the first
 	}
 	fmt.Println("reflecting on", addr)
