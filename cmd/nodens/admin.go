@@ -52,6 +52,7 @@ func (d *daemon) listenAdmin(ctx context.Context) net.Listener {
 	for logged := false; ; {
 		l, err := config.Listen(ctx, "tcp", address)
 		if err == nil {
+			d.adminAt.Store(l.Addr().String())
 			d.log.Info("admin address is served", zap.Stringer("address", l.Addr()))
 			return l
 		}

@@ -44,6 +44,7 @@ func commands() []command {
 		{"serve", "-config FILE", "run the daemon", serveCommand},
 		{"check", "-config FILE | -sample", "check a configuration, or print one to start from", checkCommand},
 		{"status", "[-address HOST:PORT] [-o json]", "show the state of a running daemon", statusCommand},
+		{"demo", "[-for TIME] [-keep]", "watch it at work on loopback, with servers that fail", demoCommand},
 		{"version", "", "print the version", versionCommand},
 	}
 }

@@ -49,6 +49,7 @@ type daemon struct {
 	reloads reloads
 	rates   rates
 
+	adminAt       atomic.Value  // string: the admin address in use; nil before
 	adminFailures atomic.Uint64 // times the admin address could not be had
 }
 

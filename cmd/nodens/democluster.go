@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/nodens-dns/nodens/bench/names"
+	"github.com/nodens-dns/nodens/bench/upstream"
+)
+
+// demoCluster is a cluster's DNS on loopback: three servers in the manner of
+// CoreDNS, one of them on the node of the demonstration, a resolver for names
+// outside, and the file that stands for the EndpointSlices of the API.
+type demoCluster struct {
+	endpoints [3]*demoEndpoint
+	resolver  *upstream.Server
+	file      string // of EndpointSlices
+}
+
+// demoEndpoint is one CoreDNS pod with the conditions that the API shows of it.
+type demoEndpoint struct {
+	pod, node, zone string
+	server          *upstream.Server
+
+	gone                        bool // not in the slice
+	ready, serving, terminating bool
+}
+
+// demoDelay is what a server takes to answer, on top of loopback: the network
+// of a zone, of the next zone, and recursion. It keeps the numbers credible.
+var demoDelays = [...]time.Duration{100 * time.Microsecond, 400 * time.Microsecond, 1200 * time.Microsecond}
+
+const demoRecursion = 5 * time.Millisecond
+
+func newDemoCluster(zone *names.Zone, dir string) (*demoCluster, error) {
+	c := &demoCluster{file: filepath.Join(dir, "endpoints.yaml")}
+	var errs []error
+	for i, at := range [...][2]string{{"n1", "za"}, {"n2", "za"}, {"n3", "zb"}} {
+		e := &demoEndpoint{pod: fmt.Sprintf("coredns-%d", i+1), node: at[0], zone: at[1], ready: true, serving: true}
+		var err error
+		e.server, err = startDemoServer(zone, fmt.Sprintf("127.0.0.%d", 11+i), demoDelays[i])
+		c.endpoints[i] = e
+		errs = append(errs, err)
+	}
+	var err error
+	c.resolver, err = startDemoServer(zone, "127.0.0.14", demoRecursion)
+	if err = errors.Join(append(errs, err)...); err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, c.publish()
+}
+
+func startDemoServer(zone *names.Zone, ip string, delay time.Duration) (*upstream.Server, error) {
+	s, err := upstream.New(upstream.Config{
+		Zone: zone, Addr: netip.AddrPortFrom(netip.MustParseAddr(ip), 0), Faults: upstream.Faults{Delay: delay},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s, s.Start()
+}
+
+// local is the endpoint on the node of the demonstration.
+func (c *demoCluster) local() *demoEndpoint { return c.endpoints[0] }
+
+func (c *demoCluster) close() {
+	for _, e := range c.endpoints {
+		if e != nil && e.server != nil {
+			e.server.Close()
+		}
+	}
+	if c.resolver != nil {
+		c.resolver.Close()
+	}
+}
+
+// publish writes the slices as the EndpointSlice controller would, one a pod,
+// since a slice has one port for all its endpoints.
+func (c *demoCluster) publish() error {
+	var b strings.Builder
+	for _, e := range c.endpoints {
+		if !e.gone {
+			e.slice(&b)
+		}
+	}
+	next := c.file + ".next"
+	if err := os.WriteFile(next, []byte(b.String()), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(next, c.file)
+}
+
+func (e *demoEndpoint) slice(b *strings.Builder) {
+	at := e.server.Addr()
+	fmt.Fprintf(b, `---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: kube-dns-%[1]s, namespace: kube-system, labels: {kubernetes.io/service-name: kube-dns}}
+addressType: IPv4
+ports:
+- {name: dns, protocol: UDP, port: %[2]d}
+- {name: dns-tcp, protocol: TCP, port: %[2]d}
+endpoints:
+- addresses: [%[3]s]
+  nodeName: %[4]s
+  zone: %[5]s
+  conditions: {ready: %[6]t, serving: %[7]t, terminating: %[8]t}
+  targetRef: {kind: Pod, namespace: kube-system, name: %[1]s, uid: %[1]s}
+`, e.pod, at.Port(), at.Addr(), e.node, e.zone, e.ready, e.serving, e.terminating)
+}
+
+// condition is what a person would call the endpoint's state in the API.
+func (e *demoEndpoint) condition() string {
+	switch {
+	case e.gone:
+		return "gone"
+	case e.terminating:
+		return "terminating"
+	case e.ready:
+		return "ready"
+	}
+	return "not ready"
+}
+
+// demoStep is something that happens to the cluster at a point of the run.
+type demoStep struct {
+	at   float64 // share of the whole run, 0 to 1
+	does string
+	do   func(ctx context.Context, c *demoCluster) error
+}
+
+// demoPhase is a named part of the run, from one share of it to the next.
+type demoPhase struct {
+	name string
+	from float64
+}
+
+// demoScript is the demonstration: what every CoreDNS pod goes through
+// some day, all of it in one run.
+func demoScript() ([]demoPhase, []demoStep) {
+	phases := []demoPhase{{"steady", 0}, {"upgrade", 0.2}, {"crash", 0.4}, {"blackhole", 0.6}, {"back", 0.8}}
+	return phases, []demoStep{
+		{0.20, "upgrade: the API marks the local pod terminating; it goes on serving for a while", terminateLocal},
+		{0.27, "upgrade: the old pod has gone", removeLocal},
+		{0.32, "upgrade: the new pod is there and ready", readyLocal},
+		{0.40, "crash: the local pod is killed, and the API does not know", crashLocal},
+		{0.45, "crash: the kubelet has noticed: not ready", unreadyLocal},
+		{0.52, "crash: restarted and ready", readyLocal},
+		{0.60, "blackhole: the local pod takes queries and never answers; the API calls it ready all the time", blackholeLocal},
+		{0.80, "back: the local pod answers again", healLocal},
+	}
+}
+
+func terminateLocal(_ context.Context, c *demoCluster) error {
+	e := c.local()
+	e.ready, e.terminating = false, true
+	return c.publish()
+}
+
+func removeLocal(_ context.Context, c *demoCluster) error {
+	c.local().server.Close()
+	c.local().gone = true
+	return c.publish()
+}
+
+func readyLocal(_ context.Context, c *demoCluster) error {
+	e := c.local()
+	if err := e.server.Start(); err != nil {
+		return err
+	}
+	e.gone, e.ready, e.serving, e.terminating = false, true, true, false
+	return c.publish()
+}
+
+func crashLocal(_ context.Context, c *demoCluster) error {
+	c.local().server.Kill()
+	return nil
+}
+
+func unreadyLocal(_ context.Context, c *demoCluster) error {
+	e := c.local()
+	e.ready, e.serving = false, false
+	return c.publish()
+}
+
+func blackholeLocal(_ context.Context, c *demoCluster) error {
+	return c.local().server.Set(upstream.Faults{Blackhole: true})
+}
+
+func healLocal(_ context.Context, c *demoCluster) error {
+	return c.local().server.Set(upstream.Faults{Delay: demoDelays[0]})
+}
