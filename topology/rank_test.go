@@ -105,7 +105,7 @@ func randomEndpoints(r *rand.Rand) []topology.Endpoint {
 
 func TestRankAgreesWithNaiveTwin(t *testing.T) {
 	places := []string{"", "a", "b", "c"}
-	for seed := range uint64(30_000) {
+	for seed := range uint64(10_000) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		list := randomEndpoints(r)
 		self := topology.Self{Node: places[r.IntN(4)], Zone: places[r.IntN(4)]}
