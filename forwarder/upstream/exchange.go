@@ -141,8 +141,12 @@ func (x *exchange) attempt() {
 		}
 		a := &x.slots[x.made]
 		x.made++
-		x.countAttempt()
 		x.ask(a, t)
+		if a.progress == over && x.failure == ErrRemoved {
+			x.made-- // the table changed between choosing and asking
+			continue
+		}
+		x.countAttempt()
 		if a.progress == waiting || !x.untried() {
 			x.nextAt = x.afterRetry(a)
 			return
@@ -202,12 +206,14 @@ func (x *exchange) untried() bool {
 }
 
 func (x *exchange) chooseIndex() int {
+	// Targets are told apart by address: one that was removed and came back is
+	// still the same server.
 	x.targets = x.group.snapshot.Load().targets
 	x.cands = x.cands[:0]
 	for _, t := range x.targets {
 		c := t.candidate()
 		for i := range x.slots[:x.made] {
-			if a := &x.slots[i]; a.to.score == t.score {
+			if a := &x.slots[i]; a.to.addr == t.addr {
 				c.tried++
 				c.answered = c.answered || a.progress == answered || a.fallback
 			}

@@ -134,7 +134,7 @@ func (x *exchange) askTCP(a *attempt) {
 // failed notes the failure of slot a. The network's word that a server is not
 // there may be forged, so that the slot may go on as failing.
 func (x *exchange) failed(a *attempt, err error, p progress) {
-	x.failure, x.failedAt = err, a.to.member.addr()
+	x.failure, x.failedAt = err, a.to.addr
 	s := a.to.score
 	if isUnreachable(err) && !a.alt && a.to.hasBoth(a.byTCP) {
 		s.altUntil.Store(int64(x.now + altFor))

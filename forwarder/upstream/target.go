@@ -30,6 +30,7 @@ const (
 // is carried from one snapshot to the next while its address stays.
 type target struct {
 	member Member
+	addr   netip.AddrPort // its name: the first valid address
 	tier   uint8
 	score  *score
 	paths  [pathCount]path // nil: no such address
@@ -42,7 +43,7 @@ func (m *Member) addrs() [pathCount]netip.AddrPort {
 // newTarget makes the target of a member, with what was there of old, which may
 // be nil.
 func newTarget(g *Group, m Member, tier int, old *target) *target {
-	t := &target{member: m, tier: uint8(tier)}
+	t := &target{member: m, addr: m.addr(), tier: uint8(tier)}
 	if old != nil {
 		t.score = old.score
 	} else {
@@ -110,7 +111,7 @@ func (t *target) candidate() candidate {
 func (t *target) status(cfg *Config, now time.Duration) TargetStatus {
 	h, e := t.score.state(), t.score.estimate()
 	s := TargetStatus{
-		Pod: t.member.Pod, Addr: t.member.addr(), Tier: int(t.tier), State: t.member.State,
+		Pod: t.member.Pod, Addr: t.addr, Tier: int(t.tier), State: t.member.State,
 		Suspect: h.suspect(), SuspectUntil: h.until, Misses: int(h.misses),
 		InFlight: int(t.score.inFlight.Load()),
 		SRTT:     e.srtt, RetryTime: e.retryTime(cfg.RetryMin, cfg.RetryMax),
