@@ -141,7 +141,8 @@ func (f *configFile) adminAddress(path string, n *yaml.Node) {
 	}
 }
 
-// compare looks for settings that contradict each other.
+// compare looks for settings that contradict each other. A limit for each client
+// above the one for all does not: it just never acts.
 func (f *configFile) compare() {
 	for _, server := range f.servers {
 		if listen, ok := ownListen(f.config.Listen, server.address, nil); ok {
@@ -149,12 +150,13 @@ func (f *configFile) compare() {
 				"name the server behind nodens")
 		}
 	}
-	for _, listen := range f.config.Listen {
-		if f.adminLine != 0 && covers(listen, f.config.Admin.Address, nil) {
-			f.add(f.adminLine, fmt.Sprintf("admin.address is %s, which the listen address %s takes", f.config.Admin.Address, listen), "choose another port")
+	for i, listen := range f.config.Listen {
+		if covers(listen, f.config.Admin.Address, nil) {
+			line := f.adminLine
+			if line == 0 && i < len(f.listenLines) {
+				line = f.listenLines[i]
+			}
+			f.add(line, fmt.Sprintf("admin.address is %s, which the listen address %s takes", f.config.Admin.Address, listen), "choose another port")
 		}
-	}
-	if l := f.config.Limits; l.TCPConnectionsPerClient > l.TCPConnections {
-		f.config.Limits.TCPConnectionsPerClient = l.TCPConnections
 	}
 }

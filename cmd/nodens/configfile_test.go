@@ -154,6 +154,7 @@ func TestMistakes(t *testing.T) {
 		"listen twice":       {good + "listen:\n- 127.0.0.1:53\n- 127.0.0.1:53\n", "f:5: listen[1] repeats 127.0.0.1:53; remove one (the first is on line 4)"},
 		"too many listen":    {good + "listen: [" + manyListen() + "]\n", "f:3: listen has 17 addresses; keep at most 16"},
 		"admin on listen":    {good + "admin: {address: 127.0.0.1:53}\n", "f:3: admin.address is 127.0.0.1:53, which the listen address 127.0.0.1:53 takes; choose another port"},
+		"listen on admin":    {good + "listen: [127.0.0.1:9253]\n", "f:3: admin.address is 127.0.0.1:9253, which the listen address 127.0.0.1:9253 takes; choose another port"},
 		"pprof word":         {good + "admin: {pprof: on}\n", `f:3: admin.pprof is "on"; write loopback, all or off`},
 		"bool as text":       {good + "cache: {rotate: \"true\"}\n", `f:3: cache.rotate is "true"; write true or false`},
 		"bool as yes":        {good + "cache: {rotate: yes}\n", `f:3: cache.rotate is "yes"; write true or false`},

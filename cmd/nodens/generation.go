@@ -39,36 +39,32 @@ const firstServers = 2 * time.Second
 // cache, routes, forwarder, and bound listeners. What it returns is ready to
 // serve but does not yet. On an error, all that was made is gone again, and
 // old was not touched. old may be nil.
-func (d *daemon) prepare(c Config, old *generation) (next *generation, err error) {
-	next = &generation{config: c}
+func (d *daemon) prepare(c Config, old *generation) (*generation, error) {
 	if old == nil {
 		old = &generation{}
 	}
-	defer func() {
-		if err != nil {
+	next := &generation{config: c}
+	for _, step := range []func(next, old *generation) error{
+		prepareCache, d.prepareRoutes, d.prepareForwarder, d.prepareListens,
+	} {
+		if err := step(next, old); err != nil {
 			d.discard(next, old)
+			return nil, err
 		}
-	}()
-	if next.cache, err = sameOrNewCache(c, old); err != nil {
-		return nil, err
 	}
-	if err = d.prepareRoutes(next, old); err != nil {
-		return nil, err
-	}
-	if err = d.prepareForwarder(next, old); err != nil {
-		return nil, err
-	}
-	return next, d.prepareListens(next, old)
+	return next, nil
 }
 
-// sameOrNewCache keeps the cache while size and routes are the same: an entry
-// knows its route by number, and another server may say something else.
-func sameOrNewCache(c Config, old *generation) (*cache.Cache, error) {
-	o := old.config
-	if old.cache != nil && o.Cache.Size == c.Cache.Size && o.Node == c.Node && reflect.DeepEqual(o.Routes, c.Routes) {
-		return old.cache, nil
+// prepareCache keeps the cache while size and routes are the same: an entry
+// knows its zone by number, and another server may say something else.
+func prepareCache(next, old *generation) (err error) {
+	n, o := next.config, old.config
+	if old.cache != nil && o.Cache.Size == n.Cache.Size && o.Node == n.Node && reflect.DeepEqual(o.Routes, n.Routes) {
+		next.cache = old.cache
+		return nil
 	}
-	return cache.New(cache.Config{Bytes: c.Cache.Size})
+	next.cache, err = cache.New(cache.Config{Bytes: n.Cache.Size})
+	return err
 }
 
 func (d *daemon) prepareRoutes(next, old *generation) error {

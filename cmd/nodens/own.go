@@ -34,7 +34,7 @@ func ownListen(listen []netip.AddrPort, server netip.AddrPort, own []netip.Addr)
 // wildcard takes what is sent to any address of the machine; an IPv6 one takes
 // IPv6 only.
 func covers(listen, address netip.AddrPort, own []netip.Addr) bool {
-	if listen.Port() != address.Port() {
+	if listen.Port() != address.Port() || listen.Port() == 0 { // port 0 will be any
 		return false
 	}
 	if listen.Addr() == address.Addr() {

@@ -3,11 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/signal"
 	"reflect"
 	"sync"
-	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -53,12 +50,9 @@ func (r *reloads) result() reloadResult {
 }
 
 // followConfig takes over the configuration file whenever it changed, or when
-// SIGHUP or SIGUSR1 asks for it, until ctx ends.
+// a signal asks for it, until ctx ends.
 func (d *daemon) followConfig(ctx context.Context) error {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGHUP, syscall.SIGUSR1)
-	defer signal.Stop(signals)
-	return followFile(ctx, d.current.Load().config.Path, 0, signals, d.reload)
+	return followFile(ctx, d.began.Path, 0, d.signals, d.reload)
 }
 
 // reload reads the file and, if it says something else than before, takes it
@@ -66,7 +60,7 @@ func (d *daemon) followConfig(ctx context.Context) error {
 // and counted once, not with every look.
 func (d *daemon) reload() {
 	old := d.current.Load()
-	config, err := loadConfig(old.config.Path, d.getenv)
+	config, err := loadConfig(d.began.Path, d.getenv)
 	before := d.reloads.result()
 	if err == nil && config.Hash == before.Hash {
 		if before.Err != nil {

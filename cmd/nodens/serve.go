@@ -5,8 +5,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"os"
+	"os/signal"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -46,6 +49,7 @@ type daemon struct {
 	broken  chan struct{} // hears when a listener failed
 	drained chan struct{} // closed when the listeners have stopped
 	retired sync.WaitGroup
+	signals chan os.Signal // ask for a reload
 	reloads reloads
 	rates   rates
 
@@ -63,6 +67,7 @@ func newDaemon(log *zap.Logger, level zap.AtomicLevel, getenv func(string) strin
 		started: began,
 		broken:  make(chan struct{}, 1),
 		drained: make(chan struct{}),
+		signals: make(chan os.Signal, 1),
 	}
 	d.ready.Store("starting")
 	return d
@@ -82,6 +87,8 @@ func (d *daemon) serve(ctx context.Context, c Config) error {
 	d.log.Info("nodens serves", zap.String("version", d.build.Version), zap.String("config", c.Path),
 		zap.Stringers("listen", d.addresses()), zap.Int("gcPercent", memory.GCPercent), zap.Int64("memoryLimit", memory.Limit))
 
+	signal.Notify(d.signals, syscall.SIGHUP, syscall.SIGUSR1)
+	defer signal.Stop(d.signals)
 	err = runTasks(ctx, c.StopGrace,
 		task{"admin", d.runAdmin},
 		task{"routes", d.runRoutes},

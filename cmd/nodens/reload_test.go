@@ -1,0 +1,193 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+func TestReload(t *testing.T) {
+	one, two := newScripted(t, 1, 0), newScripted(t, 2, 0)
+	to := func(s *scripted) string { return fmt.Sprintf("routes: [{zones: [.], servers: [%q]}]\n", s.address) }
+	h := serve(t, "listen: [127.0.0.1:0]\n"+to(one))
+	address := h.address(0)
+	h.expect("udp", address, "a.example.", 0, "NOERROR 192.0.2.1")
+
+	// A change that leaves the routes alone keeps cache, forwarder and sockets.
+	before := h.current.Load()
+	if r := h.reconfigure("listen: [127.0.0.1:0]\n" + to(one) + "log: {level: warn}\n"); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	after := h.current.Load()
+	if after == before || after.cache != before.cache || after.forwarder != before.forwarder ||
+		after.routes[0] != before.routes[0] || after.listens[0] != before.listens[0] {
+		t.Error("a change of the log level made parts anew")
+	}
+	if h.level.String() != "warn" {
+		t.Errorf("the log level is %s, want warn", h.level)
+	}
+	h.expect("udp", address, "a.example.", 0, "NOERROR 192.0.2.1")
+	if n := one.asked.Load(); n != 1 {
+		t.Errorf("the server was asked %d times, want once: the cache must survive", n)
+	}
+
+	// Another server: what the old one said is forgotten.
+	if r := h.reconfigure("listen: [127.0.0.1:0]\n" + to(two)); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	h.expect("udp", address, "a.example.", 0, "NOERROR 192.0.2.2")
+
+	// A change of rotate and limits needs another forwarder and other sockets.
+	before = h.current.Load()
+	if r := h.reconfigure("listen: [127.0.0.1:0]\nlimits: {followersPerMiss: 5}\n" + to(two)); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	after = h.current.Load()
+	if after.cache != before.cache || after.routes[0] != before.routes[0] || after.forwarder == before.forwarder {
+		t.Error("a change of limits must keep cache and routes and change the forwarder")
+	}
+}
+
+func TestReloadWholeOrNotAtAll(t *testing.T) {
+	one, two := newScripted(t, 1, 0), newScripted(t, 2, 0)
+	good := fmt.Sprintf("listen: [127.0.0.1:0]\nroutes: [{zones: [.], servers: [%q]}]\n", one.address)
+	taken, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	h := serve(t, good)
+	before := h.current.Load()
+	for name, test := range map[string]struct{ config, want string }{
+		"a mistake": {fmt.Sprintf("routes: [{zones: [.], servers: [%q]}]\nlog: {level: loud}\n", two.address), `log.level is "loud"`},
+		"a taken port": {fmt.Sprintf("listen: [127.0.0.1:0, %q]\nroutes: [{zones: [.], servers: [%q]}]\n", taken.LocalAddr(), two.address),
+			"another program has it"},
+		"a missing file": {fmt.Sprintf("listen: [127.0.0.1:0]\nroutes:\n- {zones: [.], servers: [%q]}\n- {zones: [a.example], topology: {file: /nowhere}}\n", two.address),
+			"/nowhere does not exist"},
+		"no file at all": {"", "is missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			failures := h.reloads.result().Failed
+			r := h.reconfigure(test.config)
+			if r.Err == nil || !strings.Contains(r.Err.Error(), test.want) || r.Failed != failures+1 {
+				t.Errorf("result %v after %d failures, want one more that says %q", r.Err, r.Failed, test.want)
+			}
+			if h.current.Load() != before {
+				t.Error("something changed")
+			}
+			h.expect("udp", h.address(0), strings.ReplaceAll(name, " ", "-")+".example.", 0, "NOERROR 192.0.2.1")
+			lines := h.logs.FilterMessageSnippet("was not taken over").Len()
+			h.reload() // the same again is no news
+			if h.reloads.result().Failed != failures+1 || h.logs.FilterMessageSnippet("was not taken over").Len() != lines {
+				t.Error("the same mistake was counted or logged twice")
+			}
+		})
+	}
+	replace(t, h.path, head+good)
+	await(t, "the old file to be good again", func() bool { return h.reloads.result().Err == nil })
+	if h.current.Load() != before {
+		t.Error("the same file made new parts")
+	}
+}
+
+func TestReloadOfListenAddresses(t *testing.T) {
+	up := newScripted(t, 1, 100*time.Millisecond)
+	routes := fmt.Sprintf("routes: [{zones: [.], servers: [%q]}]\n", up.address)
+	h := serve(t, "listen: [127.0.0.1:0]\n"+routes)
+	first := h.address(0)
+	if r := h.reconfigure("listen: [127.0.0.1:0, \"[::1]:0\"]\n" + routes); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	if h.address(0) != first {
+		t.Fatal("the address that stayed was bound anew")
+	}
+	second := h.address(1)
+	h.expect("udp", first, "a.example.", 0, "NOERROR 192.0.2.1")
+	h.expect("tcp", second, "a.example.", 0, "NOERROR 192.0.2.1")
+
+	// A query that waits for a server when its address goes still gets its reply.
+	waiting := make(chan string)
+	go func() {
+		reply, _, err := (&dns.Client{Timeout: 5 * time.Second}).Exchange(new(dns.Msg).SetQuestion("slow.example.", dns.TypeA), second.String())
+		if err != nil {
+			waiting <- err.Error()
+			return
+		}
+		waiting <- answerOf(reply)
+	}()
+	await(t, "the slow query", func() bool { return up.asked.Load() == 2 })
+	if r := h.reconfigure("listen: [127.0.0.1:0]\n" + routes); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	if got := <-waiting; got != "NOERROR 192.0.2.1" {
+		t.Errorf("the query under way got %s", got)
+	}
+	await(t, "the address to be closed", func() bool {
+		c, err := net.DialTimeout("tcp", second.String(), time.Second)
+		if err == nil {
+			c.Close()
+		}
+		return err != nil
+	})
+	h.expect("udp", first, "b.example.", 0, "NOERROR 192.0.2.1")
+}
+
+// A link that leads through a folder nobody watches changes without an event:
+// only the signal tells.
+func TestReloadBySignal(t *testing.T) {
+	up := newScripted(t, 1, 0)
+	config := head + fmt.Sprintf("listen: [127.0.0.1:0]\nroutes: [{zones: [.], servers: [%q]}]\n", up.address)
+	dir := t.TempDir()
+	for _, d := range []string{"a", "b", "c", "d"} {
+		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := func(name string) string { return filepath.Join(dir, name) }
+	write(t, at("c/real"), config)
+	write(t, at("d/real"), config+"log: {level: warn}\n")
+	link(t, at("c/real"), at("b/link"))
+	link(t, at("b/link"), at("a/nodens.yaml"))
+	h := serveFile(t, at("a/nodens.yaml"))
+	link(t, at("d/real"), at("b/link"))
+	time.Sleep(4 * settle)
+	if h.level.String() != "info" {
+		t.Fatal("the change was seen without the signal: this tests nothing")
+	}
+	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGUSR1} {
+		if err := syscall.Kill(syscall.Getpid(), s); err != nil {
+			t.Fatal(err)
+		}
+		want := map[syscall.Signal]string{syscall.SIGHUP: "warn", syscall.SIGUSR1: "info"}[s]
+		await(t, "the level "+want, func() bool { return h.level.String() == want })
+		link(t, at("c/real"), at("b/link"))
+	}
+}
+
+// link makes a symbolic link in place of what was there.
+func link(t *testing.T, target, path string) {
+	t.Helper()
+	if err := errors.Join(os.Symlink(target, path+".new"), os.Rename(path+".new", path)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestNeedsRestart(t *testing.T) {
+	start := defaultConfig()
+	c := start
+	if got := needsRestart(c, start); got != nil {
+		t.Errorf("nothing changed, and a restart is needed for %v", got)
+	}
+	c.Admin.Pprof, c.Log.Format, c.StopGrace, c.Log.Level = "off", "console", time.Minute, "warn"
+	if got := needsRestart(c, start); len(got) != 3 || !strings.HasPrefix(got[1], "log.format (still json)") {
+		t.Errorf("a restart is needed for %q", got)
+	}
+}
