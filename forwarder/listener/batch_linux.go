@@ -96,24 +96,31 @@ func (b *batch) expect(i int) {
 // Under load that thread is wanted (it preempts, and polls the network when
 // every processor is occupied), so that a busy read goes the usual way.
 func (b *batch) read(s *socket, busy bool) (int, error) {
-	call := unix.RawSyscall6
-	if busy {
-		call = unix.Syscall6
-	}
 	for {
-		n, _, errno := call(unix.SYS_RECVMMSG, uintptr(s.fd),
-			uintptr(unsafe.Pointer(&b.in[0])), batchSize, unix.MSG_DONTWAIT, 0, 0)
+		n, errno := recvmmsg(s.fd, &b.in[0], busy)
 		switch {
 		case errno == unix.EINTR:
 			continue
 		case errno != 0:
 			return 0, errno
 		}
-		for i := range int(n) {
+		for i := range n {
 			b.received(i)
 		}
-		return int(n), nil
+		return n, nil
 	}
+}
+
+// recvmmsg reads into the batchSize messages that begin with first.
+func recvmmsg(fd int, first *message, busy bool) (int, unix.Errno) {
+	if busy {
+		n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(fd),
+			uintptr(unsafe.Pointer(first)), batchSize, unix.MSG_DONTWAIT, 0, 0)
+		return int(n), errno
+	}
+	n, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd),
+		uintptr(unsafe.Pointer(first)), batchSize, unix.MSG_DONTWAIT, 0, 0)
+	return int(n), errno
 }
 
 // received moves what the kernel wrote about packet i into the packet.

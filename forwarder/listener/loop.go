@@ -39,7 +39,7 @@ type loop struct {
 	err      error // the last of them
 }
 
-func newLoop(u *UDP, i int, s *socket, ctx context.Context) *loop {
+func newLoop(ctx context.Context, u *UDP, i int, s *socket) *loop {
 	return &loop{
 		udp:      u,
 		socket:   s,

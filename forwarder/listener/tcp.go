@@ -125,7 +125,7 @@ func (t *TCP) accept(ctx, resolving context.Context) error {
 		nc, err := t.listener.AcceptTCP()
 		switch {
 		case err == nil:
-			t.admit(nc, resolving)
+			t.admit(resolving, nc)
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("accept tcp %v: %w", t.addr, err)
 		case !errors.Is(err, os.ErrDeadlineExceeded):
@@ -155,7 +155,7 @@ func (t *TCP) acceptQueued(resolving context.Context) {
 		for accepted := false; ; accepted = true {
 			nc, err := t.listener.AcceptTCP()
 			if err == nil {
-				t.admit(nc, resolving)
+				t.admit(resolving, nc)
 				continue
 			}
 			if !accepted || !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -167,7 +167,7 @@ func (t *TCP) acceptQueued(resolving context.Context) {
 }
 
 // admit starts the reader of a connection, or closes it if there are too many.
-func (t *TCP) admit(nc *net.TCPConn, resolving context.Context) {
+func (t *TCP) admit(resolving context.Context, nc *net.TCPConn) {
 	t.counters.accepted.Add(1)
 	client := nc.RemoteAddr().(*net.TCPAddr).AddrPort()
 	client = netip.AddrPortFrom(client.Addr().Unmap().WithZone(""), client.Port())

@@ -70,7 +70,7 @@ func (u *UDP) Run(ctx context.Context) error {
 	loops := make([]*loop, len(u.sockets))
 	var tasks sync.WaitGroup
 	for i, s := range u.sockets {
-		loops[i] = newLoop(u, i, s, resolving)
+		loops[i] = newLoop(resolving, u, i, s)
 		tasks.Go(func() {
 			defer stop() // one failed socket ends them all
 			errs[i] = loops[i].run()

@@ -298,7 +298,7 @@ func TestBeginsOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := listener.ListenTCP(listener.TCPConfig{Addr: u.Addr(), Handler: &handler{}})
+	l, err := listener.ListenTCP(listener.TCPConfig{Addr: loopback("127.0.0.1"), Handler: &handler{}})
 	if err != nil {
 		t.Fatal(err)
 	}
