@@ -46,3 +46,16 @@ func TestStatus(t *testing.T) {
 		}
 	})
 }
+
+func TestStatusShowsTheNewestZoneOfThisNode(t *testing.T) {
+	run(t, topology.Config{Self: topology.Self{Node: "n1"}}, func(r *rig) {
+		r.Put(slice("z", "10.0.0.1@n1/zb"))
+		r.Put(slice("a", "10.0.0.2@n1/za"))
+		r.Put(slice("b", "10.0.0.3@n2/zc"))
+		r.Synced()
+		r.after(0, "10.0.0.1 10.0.0.2||10.0.0.3|")
+		if got, want := r.Status().Self, (topology.Self{Node: "n1", Zone: "za"}); got != want {
+			t.Errorf("self %+v, want %+v", got, want)
+		}
+	})
+}

@@ -1,0 +1,104 @@
+package kube
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io/fs"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// contact keeps what is known about the connection. A line is logged when the
+// kind of fault changes, never for each attempt.
+type contact struct {
+	now func() time.Duration
+	log *zap.Logger
+
+	mu     sync.Mutex
+	status Status // without Age and FailingFor
+	last   time.Duration
+	since  time.Duration // valid while status.Fault is not None
+}
+
+func newContact(now func() time.Duration, log *zap.Logger) *contact {
+	return &contact{now: now, log: log, last: now()}
+}
+
+func (c *contact) snapshot() Status {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, now := c.status, c.now()
+	s.Age = now - c.last
+	if s.Fault != None {
+		s.FailingFor = now - c.since
+	}
+	return s
+}
+
+// count changes counters.
+func (c *contact) count(change func(*Counters)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change(&c.status.Counters)
+}
+
+// follows says which Service the next requests are for.
+func (c *contact) follows(namespace, service string, found bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.status.Namespace, c.status.Service, c.status.Found = namespace, service, found
+}
+
+// heard is a sign of life.
+func (c *contact) heard() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.status.Contacted = true
+	c.last = c.now()
+	if c.status.Fault == None {
+		return
+	}
+	c.log.Info("the API server answers again", zap.Stringer("fault", c.status.Fault), zap.Duration("after", c.last-c.since))
+	c.status.Fault, c.status.LastError = None, ""
+}
+
+// failed is the outcome of an attempt, as a person should read it.
+func (c *contact) failed(fault Fault, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.status.Counters.Failures++
+	if c.status.Fault == None {
+		c.since = c.now()
+	}
+	if c.status.Fault != fault {
+		c.log.Warn("the API server is of no help; what was known stays in force",
+			zap.Stringer("fault", fault), zap.Error(err))
+	}
+	c.status.Fault, c.status.LastError = fault, err.Error()
+}
+
+// faultOf sorts errors by what has to be done about them.
+func faultOf(err error) Fault {
+	var verification *tls.CertificateVerificationError
+	var authority x509.UnknownAuthorityError
+	var hostname x509.HostnameError
+	var status apierrors.APIStatus
+	switch {
+	case errors.Is(err, errNotInCluster), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+		return NoServer
+	case apierrors.IsUnauthorized(err):
+		return Unauthorized
+	case apierrors.IsForbidden(err):
+		return Forbidden
+	case errors.As(err, &verification), errors.As(err, &authority), errors.As(err, &hostname):
+		return Certificate
+	case errors.As(err, &status):
+		return ServerError
+	default:
+		return Unreachable
+	}
+}
