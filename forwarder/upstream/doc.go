@@ -7,11 +7,18 @@
 // are equally near; a snapshot is the immutable list of tiers that an exchange
 // reads.
 //
-// The way of an exchange: choose a target (pick.go), put the question (udp.go,
-// tcp.go), wait (exchange.go) for the first of a usable reply, a failure signal,
-// the retry time or the end of the budget; put the question to another target;
-// take the first usable reply. What comes back is judged in one place
-// (verdict.go), what it says of the target in another (health.go).
+// The way of an exchange: choose a target (pick.go), put the question (target.go,
+// udp.go, tcp.go), wait (exchange.go) for the first of a reply, a failure signal,
+// the retry time or the end of the budget, and take the step it asks for
+// (steps.go): return the reply, put the question again without EDNS or over
+// TCP, or put it to another target. What a reply asks for is decided in
+// verdict.go; what replies, silences and errors say of the target, in health.go
+// and rtt.go. pick.go, health.go, rtt.go and verdict.go are functions over small
+// values and know neither sockets nor clocks.
+//
+// A suspect target gets a copy of a live query when its time has come, beside
+// the target that answers it: nobody waits for a trial, and any reply to it
+// makes the target well again.
 //
 // A datagram is taken only when it came on the connected socket that asked,
 // carries an ID in flight there, is a response and repeats the question (RFC

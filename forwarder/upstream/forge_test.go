@@ -114,7 +114,7 @@ func TestLateReplyOnASharedSocket(t *testing.T) {
 		r.reply(t, dns.RcodeNameError)
 	})
 	cfg := inOrder
-	cfg.Sockets, cfg.Attempts, cfg.Budget = 1, 1, 250*time.Millisecond
+	cfg.Sockets, cfg.Attempts, cfg.Budget = 1, 1, 500*time.Millisecond
 	g := group(t, cfg, plain(s))
 	if _, _, err := ask(t, g, "first.test"); err == nil {
 		t.Fatal("the first query was answered")

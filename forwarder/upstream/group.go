@@ -33,8 +33,9 @@ type Group struct {
 
 // snapshot is an immutable list of targets by tier.
 type snapshot struct {
-	targets []*target
-	closed  bool
+	targets  []*target
+	draining bool
+	closed   bool
 }
 
 type counters struct {
@@ -70,7 +71,7 @@ func (g *Group) Update(table Table) {
 		return
 	}
 	old := g.known
-	next := &snapshot{}
+	next := &snapshot{draining: table.Draining}
 	g.known = map[netip.AddrPort]*target{}
 	for tier, members := range [...][]Member{table.Tiers[0], table.Tiers[1], table.Tiers[2], table.Last} {
 		for _, m := range members {
@@ -139,6 +140,17 @@ func (g *Group) mayOpen() bool {
 	return true
 }
 
+// learnLate learns from a reply that nobody waited for any more, if it came in a
+// time that might have been waited for: the server lives, and is slower than it
+// was. This is how most trials end, because the exchange that made one ends
+// with its own answer.
+func (g *Group) learnLate(s *score, sentAt time.Duration) {
+	now := g.cfg.Now()
+	if took := now - sentAt; took <= 2*g.cfg.RetryMax {
+		s.replied(now, took)
+	}
+}
+
 // Status reads the counters. They are read one after the other, not at one
 // moment.
 func (g *Group) Status() Status {
@@ -152,7 +164,9 @@ func (g *Group) Status() Status {
 	for i := range s.Served {
 		s.Served[i] = c.served[i].Load()
 	}
-	for _, t := range g.snapshot.Load().targets {
+	snap := g.snapshot.Load()
+	s.Draining = snap.draining
+	for _, t := range snap.targets {
 		s.Targets = append(s.Targets, t.status(&g.cfg, now))
 	}
 	return s

@@ -88,7 +88,8 @@ type TargetStatus struct {
 
 // Status is a group at the moment of asking.
 type Status struct {
-	Targets []TargetStatus // by tier, in the table's order
+	Targets  []TargetStatus // by tier, in the table's order
+	Draining bool           // as the table says
 
 	Exchanges     uint64            // queries asked
 	Attempts      uint64            // questions put for them

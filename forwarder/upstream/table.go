@@ -62,6 +62,7 @@ type Table struct {
 	Tiers [3][]Member
 	// Last is used when no member of the tiers is healthy.
 	Last []Member
-	// Draining says that every member of the tiers is draining.
+	// Draining says that every member of the tiers is draining. It is shown in
+	// Status; the choice goes by the members' states.
 	Draining bool
 }

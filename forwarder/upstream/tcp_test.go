@@ -28,7 +28,7 @@ func TestTruncatedIsAskedOverTCP(t *testing.T) {
 	g := group(t, inOrder, plain(s, other))
 	for range 3 {
 		r, took := mustAnswer(t, g, "a.test", wire.NoError)
-		if r.TC || r.Count(wire.Answer) != 1 || took > 250*time.Millisecond {
+		if r.TC || r.Count(wire.Answer) != 1 || took > soon {
 			t.Errorf("TC %v, %d answers after %v", r.TC, r.Count(wire.Answer), took)
 		}
 	}
@@ -113,7 +113,7 @@ func deadTCP(t *testing.T) netip.AddrPort {
 
 var forceTCP = upstream.Config{
 	ForceTCP: true, Policy: upstream.Sequential,
-	RetryMin: 300 * time.Millisecond, RetryMax: 300 * time.Millisecond,
+	RetryMin: time.Second, RetryMax: time.Second,
 }
 
 func TestForceTCP(t *testing.T) {
@@ -151,7 +151,7 @@ func TestTCPClosedAfterSomeQueries(t *testing.T) {
 			})
 			g := group(t, forceTCP, plain(s))
 			for range 10 {
-				if _, took := mustAnswer(t, g, "a.test", wire.NoError); took > 250*time.Millisecond {
+				if _, took := mustAnswer(t, g, "a.test", wire.NoError); took > soon {
 					t.Errorf("took %v", took)
 				}
 			}

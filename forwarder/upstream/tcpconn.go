@@ -182,6 +182,7 @@ func (c *tcpConn) take(msg []byte) error {
 		return ErrMismatch
 	case q.by == nil:
 		c.pool.score.ignored[IgnoredLate].Add(1)
+		c.pool.group.learnLate(c.pool.score, q.at)
 	case !wire.Matches(msg, q.by.query()):
 		return ErrMismatch
 	default:

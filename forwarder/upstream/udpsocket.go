@@ -215,7 +215,7 @@ func (s *udpSocket) take(msg []byte) {
 		s.ignore(why)
 	}
 	if known && was.by == nil {
-		s.late(was.at)
+		s.pool.group.learnLate(s.pool.score, was.at)
 	}
 }
 
@@ -247,16 +247,6 @@ func (s *udpSocket) match(msg []byte, was asked, known bool) (why Ignored, ignor
 // answer that cannot read an OPT record.
 func isBareFormErr(msg []byte) bool {
 	return wire.HeaderRCode(msg) == wire.FormErr && msg[4] == 0 && msg[5] == 0
-}
-
-// late learns from a reply that nobody waited for, if it came in a time that
-// would have been waited for: the server lives, and is slower than it was.
-func (s *udpSocket) late(sentAt time.Duration) {
-	cfg := &s.pool.group.cfg
-	now := cfg.Now()
-	if took := now - sentAt; took <= cfg.RetryMax {
-		s.pool.score.replied(now, took)
-	}
 }
 
 func (s *udpSocket) ignore(why Ignored) { s.pool.score.ignored[why].Add(1) }

@@ -1,0 +1,195 @@
+package upstream_test
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/nodens-dns/nodens/forwarder/upstream"
+	"github.com/nodens-dns/nodens/forwarder/wire"
+)
+
+func TestRemovedFailsOver(t *testing.T) {
+	entered := make(chan struct{}, 1)
+	leaving := serve(t, func(*request) { entered <- struct{}{} })
+	staying := serve(t, good(t))
+	cfg := inOrder
+	cfg.RetryMin, cfg.RetryMax = 2*time.Second, 2*time.Second
+	cfg.RemoveLinger = 50 * time.Millisecond
+	g := group(t, cfg, plain(leaving, staying))
+	done := make(chan time.Duration)
+	go func() {
+		_, took := mustAnswer(t, g, "a.test", wire.NoError)
+		done <- took
+	}()
+	<-entered
+	g.Update(plain(staying))
+	if took := <-done; took > time.Second {
+		t.Errorf("took %v: it waited for the retry time", took)
+	}
+	st := g.Status()
+	if len(st.Targets) != 1 || st.Targets[0].Addr != staying.addr {
+		t.Errorf("targets %+v", st.Targets)
+	}
+	waitFor(t, "the removed target's sockets close", func() bool { return g.Status().Open == 1 })
+}
+
+func TestRemovedMayStillAnswer(t *testing.T) {
+	entered, removed := make(chan struct{}), make(chan struct{})
+	s := serve(t, func(r *request) {
+		close(entered)
+		<-removed
+		r.reply(t, dns.RcodeSuccess)
+	})
+	g := group(t, inOrder, plain(s))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		mustAnswer(t, g, "a.test", wire.NoError)
+	}()
+	<-entered
+	g.Update(upstream.Table{})
+	close(removed)
+	<-done
+}
+
+func TestUpdateKeepsWhatStays(t *testing.T) {
+	a, b := serve(t, good(t)), serve(t, good(t))
+	g := group(t, upstream.Config{Sockets: 1, Policy: upstream.Sequential}, plain(a))
+	mustAnswer(t, g, "a.test", wire.NoError)
+	// a moves to another tier, gets a second family and a neighbour.
+	m := a.member()
+	m.AltUDP = netip.MustParseAddrPort("[::1]:9")
+	table := plain(b)
+	table.Tiers[upstream.NodeTier] = []upstream.Member{m}
+	g.Update(table)
+	mustAnswer(t, g, "b.test", wire.NoError)
+	seen := a.requests(false)
+	if len(seen) != 2 || seen[0].from != seen[1].from {
+		t.Errorf("the target did not keep its socket: %d queries", len(seen))
+	}
+	if ts := g.Status().Targets[0]; ts.Sent != 2 || ts.Tier != upstream.NodeTier {
+		t.Errorf("target %+v", ts)
+	}
+}
+
+func TestNotReadyFailsOver(t *testing.T) {
+	entered := make(chan struct{}, 1)
+	a := serve(t, func(*request) { entered <- struct{}{} })
+	b := serve(t, good(t))
+	cfg := inOrder
+	cfg.RetryMin, cfg.RetryMax = 2*time.Second, 2*time.Second
+	g := group(t, cfg, plain(a, b))
+	done := make(chan time.Duration)
+	go func() {
+		_, took := mustAnswer(t, g, "a.test", wire.NoError)
+		done <- took
+	}()
+	<-entered
+	table := plain(a, b)
+	table.Tiers[upstream.ClusterTier][0].State = upstream.NotReady
+	g.Update(table)
+	if took := <-done; took > time.Second {
+		t.Errorf("took %v: it waited for the retry time", took)
+	}
+}
+
+func TestAltFamily(t *testing.T) {
+	first := serveAt6(t)
+	s := serve(t, good(t))
+	tests := map[string]upstream.Member{
+		"the first is invalid":     {AltUDP: s.addr, AltTCP: s.addr},
+		"the first is unreachable": {UDP: first, TCP: first, AltUDP: s.addr, AltTCP: s.addr},
+	}
+	for name, m := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := group(t, inOrder, upstream.Table{Tiers: [3][]upstream.Member{0: {m}}})
+			_, took := mustAnswer(t, g, "a.test", wire.NoError)
+			if took > soon {
+				t.Errorf("took %v", took)
+			}
+			if st := g.Status(); len(st.Targets) != 1 || st.Targets[0].Suspect || st.Targets[0].InFlight != 0 {
+				t.Errorf("targets %+v", st.Targets)
+			}
+		})
+	}
+}
+
+// serveAt6 is an address that cannot be reached: from a documentation prefix,
+// where this host has no way there.
+func serveAt6(t *testing.T) netip.AddrPort {
+	addr := netip.MustParseAddrPort("[2001:db8::1]:53")
+	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(addr))
+	if err == nil {
+		_ = c.Close()
+		addr = netip.MustParseAddrPort("255.255.255.255:53")
+		if c, err = net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(addr)); err == nil {
+			_ = c.Close()
+			t.Skip("this host has a way to everywhere")
+		}
+	}
+	return addr
+}
+
+func TestTiers(t *testing.T) {
+	node, zone, cluster, last := serve(t, silent), serve(t, good(t)), serve(t, good(t)), serve(t, good(t))
+	g := group(t, upstream.Config{}, upstream.Table{
+		Tiers: [3][]upstream.Member{{node.member()}, {zone.member()}, {cluster.member()}},
+		Last:  []upstream.Member{last.member()},
+	})
+	mustAnswer(t, g, "a.test", wire.NoError)
+	if st := g.Status(); st.Served != [4]uint64{0, 1, 0, 0} || last.count()+cluster.count() != 0 {
+		t.Errorf("served %v", st.Served)
+	}
+}
+
+func TestCloseEndsExchanges(t *testing.T) {
+	entered := make(chan struct{}, 8)
+	g := group(t, upstream.Config{}, plain(serve(t, func(*request) { entered <- struct{}{} })))
+	done := make(chan error)
+	go func() {
+		_, _, err := ask(t, g, "a.test")
+		done <- err
+	}()
+	<-entered
+	_ = g.Close()
+	if err := <-done; !errors.Is(err, upstream.ErrClosed) {
+		t.Errorf("error %v", err)
+	}
+	if _, _, err := ask(t, g, "b.test"); !errors.Is(err, upstream.ErrClosed) {
+		t.Errorf("error %v", err)
+	}
+	g.Update(upstream.Table{})
+}
+
+// TestUpdateStorm exists to feed the race detector. One good server is in every
+// table.
+func TestUpdateStorm(t *testing.T) {
+	a, b, c := serve(t, good(t)), serve(t, good(t)), serve(t, coded(t, dns.RcodeServerFailure))
+	g := group(t, upstream.Config{
+		SocketQueries: 7, RemoveLinger: time.Millisecond,
+	}, plain(a, b, c))
+	var stop atomic.Bool
+	var asking sync.WaitGroup
+	for i := range 8 {
+		asking.Go(func() {
+			for !stop.Load() {
+				mustAnswer(t, g, nameOf(i), wire.NoError)
+			}
+		})
+	}
+	tables := []upstream.Table{plain(a, b, c), plain(b, a), plain(a), plain(c, a), plain(a, b)}
+	for i := range 100 {
+		g.Update(tables[i%len(tables)])
+		_ = g.Status()
+		time.Sleep(10 * time.Millisecond)
+	}
+	stop.Store(true)
+	asking.Wait()
+}
