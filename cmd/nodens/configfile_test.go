@@ -96,12 +96,18 @@ stopGrace: 5s
 	want.Limits.UDPSockets, want.Limits.UDPReceiveBuffer = 2, 128<<10
 	want.Limits.MissesInFlight, want.Limits.TCPIdle = 100, time.Minute
 	want.Routes = []RouteConfig{
-		{Zones: []string{"cluster.local.", "10.in-addr.arpa."}, Topology: TopologyConfig{File: "/e.yaml"}, Choose: "balanced", MaxTTL: 10 * time.Second,
-			MaxNegativeTTL: 5 * time.Second, ForceTCP: true, Timeout: 4 * time.Second, SocketsPerServer: 4},
-		{Zones: []string{"."}, Servers: addrPorts("192.0.2.1:53", "192.0.2.2:5300", "[2001:db8::1]:53", "[2001:db8::2]:54"), Choose: "sequential",
-			MaxTTL: time.Hour, MaxNegativeTTL: 30 * time.Second, Stale: true, Timeout: 2 * time.Second, SocketsPerServer: 8},
-		{Zones: []string{"corp.example."}, ResolvConf: "/r.conf", Choose: "balanced", MaxTTL: time.Hour, MaxNegativeTTL: time.Minute,
-			Timeout: 4 * time.Second, SocketsPerServer: 32},
+		{
+			Zones: []string{"cluster.local.", "10.in-addr.arpa."}, Topology: TopologyConfig{File: "/e.yaml"}, Choose: "balanced", MaxTTL: 10 * time.Second,
+			MaxNegativeTTL: 5 * time.Second, ForceTCP: true, Timeout: 4 * time.Second, SocketsPerServer: 4,
+		},
+		{
+			Zones: []string{"."}, Servers: addrPorts("192.0.2.1:53", "192.0.2.2:5300", "[2001:db8::1]:53", "[2001:db8::2]:54"), Choose: "sequential",
+			MaxTTL: time.Hour, MaxNegativeTTL: 30 * time.Second, Stale: true, Timeout: 2 * time.Second, SocketsPerServer: 8,
+		},
+		{
+			Zones: []string{"corp.example."}, ResolvConf: "/r.conf", Choose: "balanced", MaxTTL: time.Hour, MaxNegativeTTL: time.Minute,
+			Timeout: 4 * time.Second, SocketsPerServer: 32,
+		},
 	}
 	want.Log = LogConfig{"warn", "console"}
 	want.StopGrace = 5 * time.Second

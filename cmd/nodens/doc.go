@@ -20,5 +20,7 @@
 //   - one for each followed file: the topology of a route, its resolv.conf;
 //   - two for each listen address (UDP and TCP), beside those of the package
 //     listener;
+//   - one for each configuration that was replaced, until its last query has its
+//     reply;
 //   - those of net/http: one for each connection to the admin address.
 package main

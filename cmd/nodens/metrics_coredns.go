@@ -14,15 +14,25 @@ import (
 // label zones; hits and misses are counted for each zone.
 func corednsMetrics() []metric {
 	return append([]metric{
-		{"coredns_build_info", "Version of nodens, always 1.", []string{"version", "revision", "goversion"},
-			func(s *snapshot, e emitter) { e.gauge(1, s.Build.Version, s.Build.Revision, s.Build.Go) }},
-		{"coredns_panics_total", "Panics survived; nodens survives none.", nil,
-			func(s *snapshot, e emitter) { e.count(0) }},
+		{
+			"coredns_build_info", "Version of nodens, always 1.",
+			[]string{"version", "revision", "goversion"},
+			func(s *snapshot, e emitter) { e.gauge(1, s.Build.Version, s.Build.Revision, s.Build.Go) },
+		},
+		{
+			"coredns_panics_total", "Panics survived; nodens survives none.", nil,
+			func(s *snapshot, e emitter) { e.count(0) },
+		},
 		{"coredns_plugin_enabled", "What every zone has.", []string{"server", "zone", "view", "name"}, readEnabled},
-		{"coredns_reload_failed_total", "Configurations that were not taken over.", nil,
-			func(s *snapshot, e emitter) { e.count(s.Reload.Failed) }},
-		{"coredns_reload_version_info", "Configuration in force, always 1.", []string{"hash", "value"},
-			func(s *snapshot, e emitter) { e.gauge(1, "sha512", s.Reload.Hash) }},
+		{
+			"coredns_reload_failed_total", "Configurations that were not taken over.", nil,
+			func(s *snapshot, e emitter) { e.count(s.Reload.Failed) },
+		},
+		{
+			"coredns_reload_version_info", "Configuration in force, always 1.",
+			[]string{"hash", "value"},
+			func(s *snapshot, e emitter) { e.gauge(1, "sha512", s.Reload.Hash) },
+		},
 		{"coredns_forward_max_concurrent_rejects_total", "Queries not sent because a route had too many in flight.", nil, readRejects},
 		{"coredns_proxy_request_duration_seconds", "Time a server took to reply.", []string{"proxy_name", "to", "rcode"}, readProxies},
 	}, append(corednsQueryMetrics(), corednsCacheMetrics()...)...)
@@ -33,16 +43,24 @@ func corednsQueryMetrics() []metric {
 	zoneProto := append(slices.Clone(zone), "proto")
 	return []metric{
 		{"coredns_dns_requests_total", "Queries answered.", append(slices.Clone(zoneProto), "family", "type"), eachZone(readRequests)},
-		{"coredns_dns_request_duration_seconds", "Time from reading a query to answering it; for answers from memory that of their whole batch.", zone,
+		{
+			"coredns_dns_request_duration_seconds", "Time from reading a query to answering it; for answers from memory that of their whole batch.", zone,
 			eachZone(func(z *zoneSnapshot, e emitter) {
 				e.histogram(timeBounds(), z.Duration.Buckets[:], float64(z.Duration.Sum)/1e9, z.server, z.Zone, "")
-			})},
-		{"coredns_dns_request_size_bytes", "Size of queries.", zoneProto,
-			eachZone(func(z *zoneSnapshot, e emitter) { emitSizes(z, e, &z.RequestSize) })},
-		{"coredns_dns_response_size_bytes", "Size of replies.", zoneProto,
-			eachZone(func(z *zoneSnapshot, e emitter) { emitSizes(z, e, &z.ResponseSize) })},
-		{"coredns_dns_do_requests_total", "Queries with the DO bit.", zone,
-			eachZone(func(z *zoneSnapshot, e emitter) { e.count(z.DO, z.server, z.Zone, "") })},
+			}),
+		},
+		{
+			"coredns_dns_request_size_bytes", "Size of queries.", zoneProto,
+			eachZone(func(z *zoneSnapshot, e emitter) { emitSizes(z, e, &z.RequestSize) }),
+		},
+		{
+			"coredns_dns_response_size_bytes", "Size of replies.", zoneProto,
+			eachZone(func(z *zoneSnapshot, e emitter) { emitSizes(z, e, &z.ResponseSize) }),
+		},
+		{
+			"coredns_dns_do_requests_total", "Queries with the DO bit.", zone,
+			eachZone(func(z *zoneSnapshot, e emitter) { e.count(z.DO, z.server, z.Zone, "") }),
+		},
 		{"coredns_dns_responses_total", "Replies by code and by who wrote them.", append(slices.Clone(zone), "rcode", "plugin"), eachZone(readResponses)},
 	}
 }
@@ -51,26 +69,38 @@ func corednsCacheMetrics() []metric {
 	zone := []string{"server", "zones", "view"}
 	byType := []string{"server", "type", "zones", "view"}
 	return []metric{
-		{"coredns_cache_entries", "Answers kept.", byType,
-			func(s *snapshot, e emitter) { emitKinds(s, e.gauge, entriesOf) }},
-		{"coredns_cache_evictions_total", "Answers dropped for room.", byType,
+		{
+			"coredns_cache_entries", "Answers kept.", byType,
+			func(s *snapshot, e emitter) { emitKinds(s, e.gauge, entriesOf) },
+		},
+		{
+			"coredns_cache_evictions_total", "Answers dropped for room.", byType,
 			func(s *snapshot, e emitter) {
 				emitKinds(s, func(n float64, labels ...string) { e.count(uint64(n), labels...) }, evictionsOf)
-			}},
-		{"coredns_cache_requests_total", "Queries that were looked up.", zone,
-			eachRouted(func(z *zoneSnapshot, e emitter) { e.count(z.hits()+z.misses(), z.server, z.Zone, "") })},
-		{"coredns_cache_hits_total", "Queries answered from memory.", byType,
+			},
+		},
+		{
+			"coredns_cache_requests_total", "Queries that were looked up.", zone,
+			eachRouted(func(z *zoneSnapshot, e emitter) { e.count(z.hits()+z.misses(), z.server, z.Zone, "") }),
+		},
+		{
+			"coredns_cache_hits_total", "Queries answered from memory.", byType,
 			eachRouted(func(z *zoneSnapshot, e emitter) {
 				success, denial := z.hitsByType()
 				e.count(success, z.server, "success", z.Zone, "")
 				e.count(denial, z.server, "denial", z.Zone, "")
-			})},
-		{"coredns_cache_misses_total", "Queries not answered from memory.", zone,
-			eachRouted(func(z *zoneSnapshot, e emitter) { e.count(z.misses(), z.server, z.Zone, "") })},
-		{"coredns_cache_served_stale_total", "Queries answered with an expired answer.", zone,
+			}),
+		},
+		{
+			"coredns_cache_misses_total", "Queries not answered from memory.", zone,
+			eachRouted(func(z *zoneSnapshot, e emitter) { e.count(z.misses(), z.server, z.Zone, "") }),
+		},
+		{
+			"coredns_cache_served_stale_total", "Queries answered with an expired answer.", zone,
 			eachRouted(func(z *zoneSnapshot, e emitter) {
 				e.count(sumOf(z.Responses[forwarder.FromStale][:]), z.server, z.Zone, "")
-			})},
+			}),
+		},
 	}
 }
 
@@ -204,33 +234,33 @@ func readRejects(s *snapshot, e emitter) {
 	e.count(sum)
 }
 
+// proxy is one series of the servers' durations.
+type proxy struct{ to, rcode string }
+
 // readProxies adds up the routes that ask the same server.
 func readProxies(s *snapshot, e emitter) {
-	type key struct{ to, rcode string }
-	sums := map[key]*upstream.Histogram{}
-	var order []key
+	sums := map[proxy]upstream.Histogram{}
 	for i := range s.Routes {
 		for _, t := range s.Routes[i].Servers.Targets {
 			for class := range t.Replies {
-				h := &t.Replies[class]
-				k := key{t.Addr.String(), className(class)}
-				if h.Count() == 0 {
-					continue
-				}
-				if sums[k] == nil {
-					sums[k] = &upstream.Histogram{}
-					order = append(order, k)
-				}
-				for b := range h.Buckets {
-					sums[k].Buckets[b] += h.Buckets[b]
-				}
-				sums[k].Sum += h.Sum
+				key := proxy{t.Addr.String(), className(class)}
+				sums[key] = added(sums[key], &t.Replies[class])
 			}
 		}
 	}
-	for _, k := range order {
-		e.histogram(timeBounds(), sums[k].Buckets[:], sums[k].Sum.Seconds(), "forward", k.to, k.rcode)
+	for key, h := range sums {
+		if h.Count() > 0 {
+			e.histogram(timeBounds(), h.Buckets[:], h.Sum.Seconds(), "forward", key.to, key.rcode)
+		}
 	}
+}
+
+func added(sum upstream.Histogram, h *upstream.Histogram) upstream.Histogram {
+	for i := range h.Buckets {
+		sum.Buckets[i] += h.Buckets[i]
+	}
+	sum.Sum += h.Sum
+	return sum
 }
 
 func entriesOf(c *cache.Stats, k cache.Kind) float64   { return float64(c.Entries[k]) }

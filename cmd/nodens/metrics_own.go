@@ -10,18 +10,30 @@ import (
 // the traffic; listen is a listen address and route the first zone of a route.
 func ownMetrics() []metric {
 	rows := []metric{
-		{"nodens_ready", "1 while ready.", nil,
-			func(s *snapshot, e emitter) { e.gauge(oneIf(s.NotReady == "")) }},
-		{"nodens_config_loaded_timestamp_seconds", "When the configuration in force was taken over.", nil,
-			func(s *snapshot, e emitter) { e.gauge(float64(s.Reload.Good.UnixMilli()) / 1e3) }},
-		{"nodens_config_stale", "1 while the configuration file is not the one in force.", nil,
-			func(s *snapshot, e emitter) { e.gauge(oneIf(s.Reload.Err != nil)) }},
-		{"nodens_gc_percent", "Growth of the heap between two collections, negative when off.", nil,
-			func(s *snapshot, e emitter) { e.gauge(float64(s.Memory.GCPercent)) }},
-		{"nodens_memory_limit_bytes", "Soft limit of the process, 0 for none.", nil,
-			func(s *snapshot, e emitter) { e.gauge(float64(s.Memory.Limit)) }},
-		{"nodens_admin_bind_failures_total", "Times the admin address could not be had.", nil,
-			func(s *snapshot, e emitter) { e.count(s.AdminFailures) }},
+		{
+			"nodens_ready", "1 while ready.", nil,
+			func(s *snapshot, e emitter) { e.gauge(oneIf(s.NotReady == "")) },
+		},
+		{
+			"nodens_config_loaded_timestamp_seconds", "When the configuration in force was taken over.", nil,
+			func(s *snapshot, e emitter) { e.gauge(float64(s.Reload.Good.UnixMilli()) / 1e3) },
+		},
+		{
+			"nodens_config_stale", "1 while the configuration file is not the one in force.", nil,
+			func(s *snapshot, e emitter) { e.gauge(oneIf(s.Reload.Err != nil)) },
+		},
+		{
+			"nodens_gc_percent", "Growth of the heap between two collections, negative when off.", nil,
+			func(s *snapshot, e emitter) { e.gauge(float64(s.Memory.GCPercent)) },
+		},
+		{
+			"nodens_memory_limit_bytes", "Soft limit of the process, 0 for none.", nil,
+			func(s *snapshot, e emitter) { e.gauge(float64(s.Memory.Limit)) },
+		},
+		{
+			"nodens_admin_bind_failures_total", "Times the admin address could not be had.", nil,
+			func(s *snapshot, e emitter) { e.count(s.AdminFailures) },
+		},
 		{"nodens_in_flight", "Work in progress, against nodens_in_flight_limit.", []string{"what", "of"}, readInFlight},
 		{"nodens_in_flight_limit", "Bounds of the work in progress.", []string{"what", "of"}, readLimits},
 	}
@@ -34,14 +46,22 @@ func ownQueryMetrics() []metric {
 	return []metric{
 		{"nodens_replies_total", "Replies by where they came from: hit, stale, miss, local or failure.", []string{"zone", "source"}, readSources},
 		{"nodens_dropped_total", "Messages and connections that got no reply.", []string{"listen", "proto", "reason"}, readDropped},
-		{"nodens_not_queries_total", "Messages that asked nothing, such as replies.", nil,
-			func(s *snapshot, e emitter) { e.count(s.Forwarder.Dropped) }},
-		{"nodens_shared_total", "Queries answered by the reply to an identical one.", nil,
-			func(s *snapshot, e emitter) { e.count(s.Forwarder.Shared) }},
-		{"nodens_surplus_total", "Queries dropped because too many identical ones were waiting.", nil,
-			func(s *snapshot, e emitter) { e.count(s.Forwarder.Surplus) }},
-		{"nodens_unkept_total", "Servers' replies that were not to be kept.", nil,
-			func(s *snapshot, e emitter) { e.count(s.Forwarder.Unkept) }},
+		{
+			"nodens_not_queries_total", "Messages that asked nothing, such as replies.", nil,
+			func(s *snapshot, e emitter) { e.count(s.Forwarder.Dropped) },
+		},
+		{
+			"nodens_shared_total", "Queries answered by the reply to an identical one.", nil,
+			func(s *snapshot, e emitter) { e.count(s.Forwarder.Shared) },
+		},
+		{
+			"nodens_surplus_total", "Queries dropped because too many identical ones were waiting.", nil,
+			func(s *snapshot, e emitter) { e.count(s.Forwarder.Surplus) },
+		},
+		{
+			"nodens_unkept_total", "Servers' replies that were not to be kept.", nil,
+			func(s *snapshot, e emitter) { e.count(s.Forwarder.Unkept) },
+		},
 		{"nodens_tcp_connections_total", "Connections accepted.", []string{"listen"}, func(s *snapshot, e emitter) {
 			for i := range s.Listens {
 				e.count(s.Listens[i].TCP.Accepted, s.Listens[i].Address.String())
@@ -52,12 +72,18 @@ func ownQueryMetrics() []metric {
 				e.gauge(float64(s.Listens[i].UDP.ReceiveBuffer), s.Listens[i].Address.String())
 			}
 		}},
-		{"nodens_cache_bytes", "Memory of the answers kept.", nil,
-			func(s *snapshot, e emitter) { e.gauge(float64(s.Cache.Bytes)) }},
-		{"nodens_cache_limit_bytes", "Bound of nodens_cache_bytes.", nil,
-			func(s *snapshot, e emitter) { e.gauge(float64(s.Config.Cache.Size)) }},
-		{"nodens_cache_collisions_total", "Look-ups that met another key with the same hash.", nil,
-			func(s *snapshot, e emitter) { e.count(s.Cache.Collisions) }},
+		{
+			"nodens_cache_bytes", "Memory of the answers kept.", nil,
+			func(s *snapshot, e emitter) { e.gauge(float64(s.Cache.Bytes)) },
+		},
+		{
+			"nodens_cache_limit_bytes", "Bound of nodens_cache_bytes.", nil,
+			func(s *snapshot, e emitter) { e.gauge(float64(s.Config.Cache.Size)) },
+		},
+		{
+			"nodens_cache_collisions_total", "Look-ups that met another key with the same hash.", nil,
+			func(s *snapshot, e emitter) { e.count(s.Cache.Collisions) },
+		},
 	}
 }
 
@@ -65,20 +91,34 @@ func ownServerMetrics() []metric {
 	route := []string{"route"}
 	return []metric{
 		{"nodens_upstream_replies_total", "Servers' replies by the tier they came from.", []string{"route", "tier"}, eachTier(readTier)},
-		{"nodens_upstream_exchanges_total", "Queries that servers were asked.", route,
-			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.Exchanges })},
-		{"nodens_upstream_attempts_total", "Questions put to servers for them.", route,
-			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.Attempts })},
-		{"nodens_upstream_retries_total", "Attempts after the first.", route,
-			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.Retries })},
-		{"nodens_upstream_trials_total", "Copies sent to see whether a suspect server is back.", route,
-			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.Trials })},
-		{"nodens_upstream_exhausted_total", "Queries that no server answered.", route,
-			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.Exhausted })},
-		{"nodens_upstream_tcp_fallbacks_total", "Truncated replies asked again over TCP.", route,
-			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.TCPFallbacks })},
-		{"nodens_upstream_edns_fallbacks_total", "Questions put again without EDNS.", route,
-			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.EDNSFallbacks })},
+		{
+			"nodens_upstream_exchanges_total", "Queries that servers were asked.", route,
+			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.Exchanges }),
+		},
+		{
+			"nodens_upstream_attempts_total", "Questions put to servers for them.", route,
+			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.Attempts }),
+		},
+		{
+			"nodens_upstream_retries_total", "Attempts after the first.", route,
+			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.Retries }),
+		},
+		{
+			"nodens_upstream_trials_total", "Copies sent to see whether a suspect server is back.", route,
+			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.Trials }),
+		},
+		{
+			"nodens_upstream_exhausted_total", "Queries that no server answered.", route,
+			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.Exhausted }),
+		},
+		{
+			"nodens_upstream_tcp_fallbacks_total", "Truncated replies asked again over TCP.", route,
+			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.TCPFallbacks }),
+		},
+		{
+			"nodens_upstream_edns_fallbacks_total", "Questions put again without EDNS.", route,
+			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.EDNSFallbacks }),
+		},
 		{"nodens_upstream_shed_total", "Queries not sent because the route had too many in flight.", route, func(s *snapshot, e emitter) {
 			for _, r := range s.Forwarder.Routes {
 				e.count(r.Shed, r.Zone)
@@ -99,12 +139,18 @@ func ownTopologyMetrics() []metric {
 	route := []string{"route"}
 	return []metric{
 		{"nodens_endpoints", "Servers by tier.", []string{"route", "tier"}, eachTier(readEndpoints)},
-		{"nodens_topology_source_age_seconds", "Time since the endpoints' source said anything.", route,
-			eachTopology(func(t *topology.Status) float64 { return t.SourceAge.Seconds() })},
-		{"nodens_topology_table_age_seconds", "Time since the set of servers changed.", route,
-			eachTopology(func(t *topology.Status) float64 { return t.TableAge.Seconds() })},
-		{"nodens_topology_empty", "1 while no endpoint is known and former ones are used.", route,
-			eachTopology(func(t *topology.Status) float64 { return oneIf(t.Empty) })},
+		{
+			"nodens_topology_source_age_seconds", "Time since the endpoints' source said anything.", route,
+			eachTopology(func(t *topology.Status) float64 { return t.SourceAge.Seconds() }),
+		},
+		{
+			"nodens_topology_table_age_seconds", "Time since the set of servers changed.", route,
+			eachTopology(func(t *topology.Status) float64 { return t.TableAge.Seconds() }),
+		},
+		{
+			"nodens_topology_empty", "1 while no endpoint is known and former ones are used.", route,
+			eachTopology(func(t *topology.Status) float64 { return oneIf(t.Empty) }),
+		},
 		{"nodens_topology_file_bad", "1 while the endpoints' file cannot be used.", route, func(s *snapshot, e emitter) {
 			for i := range s.Routes {
 				if r := &s.Routes[i]; r.File != nil {

@@ -56,8 +56,10 @@ func fullSnapshot() snapshot {
 		},
 		Listens: []listenSnapshot{{Address: addrPorts("169.254.20.10:53")[0]}, {Address: addrPorts("[::1]:53")[0]}},
 		Routes: []routeSnapshot{
-			{Config: RouteConfig{Zones: []string{"cluster.local."}}, Servers: upstream.Status{Targets: []upstream.TargetStatus{target}},
-				Topology: &topology.Status{}, File: &file.Stats{}},
+			{
+				Config: RouteConfig{Zones: []string{"cluster.local."}}, Servers: upstream.Status{Targets: []upstream.TargetStatus{target}},
+				Topology: &topology.Status{}, File: &file.Stats{},
+			},
 			{Config: RouteConfig{Zones: []string{"."}}, Servers: upstream.Status{Targets: []upstream.TargetStatus{other}}},
 		},
 	}

@@ -68,10 +68,14 @@ func TestReloadWholeOrNotAtAll(t *testing.T) {
 	before := h.current.Load()
 	for name, test := range map[string]struct{ config, want string }{
 		"a mistake": {fmt.Sprintf("routes: [{zones: [.], servers: [%q]}]\nlog: {level: loud}\n", two.address), `log.level is "loud"`},
-		"a taken port": {fmt.Sprintf("listen: [127.0.0.1:0, %q]\nroutes: [{zones: [.], servers: [%q]}]\n", taken.LocalAddr(), two.address),
-			"another program has it"},
-		"a missing file": {fmt.Sprintf("listen: [127.0.0.1:0]\nroutes:\n- {zones: [.], servers: [%q]}\n- {zones: [a.example], topology: {file: /nowhere}}\n", two.address),
-			"/nowhere does not exist"},
+		"a taken port": {
+			fmt.Sprintf("listen: [127.0.0.1:0, %q]\nroutes: [{zones: [.], servers: [%q]}]\n", taken.LocalAddr(), two.address),
+			"another program has it",
+		},
+		"a missing file": {
+			fmt.Sprintf("listen: [127.0.0.1:0]\nroutes:\n- {zones: [.], servers: [%q]}\n- {zones: [a.example], topology: {file: /nowhere}}\n", two.address),
+			"/nowhere does not exist",
+		},
 		"no file at all": {"", "is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,6 +142,35 @@ func TestReloadOfListenAddresses(t *testing.T) {
 		return err != nil
 	})
 	h.expect("udp", first, "b.example.", 0, "NOERROR 192.0.2.1")
+}
+
+// The servers change under load: every query gets its reply,
+// those too that wait for a server which is no longer configured.
+func TestReloadUnderLoadLosesNothing(t *testing.T) {
+	ups := []*scripted{newScripted(t, 1, 40*time.Millisecond), newScripted(t, 2, 40*time.Millisecond)}
+	config := func(i int) string {
+		return fmt.Sprintf("listen: [127.0.0.1:0]\nroutes: [{zones: [.], servers: [%q], timeout: 1s}]\n", ups[i%2].address)
+	}
+	h := serve(t, config(0))
+	l := crowd{to: h.address(0)}
+	for i := range 12 {
+		l.clients.Go(func() { l.client(t, []string{"udp", "udp", "tcp"}[i%3], i) })
+	}
+	for i := range 4 {
+		more := l.sent.Load() + 50
+		await(t, "load", func() bool { return l.sent.Load() > more })
+		if r := h.reconfigure(config(i + 1)); r.Err != nil {
+			t.Fatal(r.Err)
+		}
+	}
+	l.over.Store(true)
+	l.clients.Wait()
+	if l.sent.Load() != l.answered.Load() || l.failed.Load() != 0 {
+		t.Errorf("%d queries sent, %d answered, %d of them with an error", l.sent.Load(), l.answered.Load(), l.failed.Load())
+	}
+	if ups[0].asked.Load() == 0 || ups[1].asked.Load() == 0 {
+		t.Error("not both servers were asked: this tests nothing")
+	}
 }
 
 // A link that leads through a folder nobody watches changes without an event:

@@ -174,50 +174,55 @@ endpoints:
 func TestStopUnderLoadLosesNothing(t *testing.T) {
 	up := newScripted(t, 7, 40*time.Millisecond)
 	h := serve(t, fmt.Sprintf("listen: [127.0.0.1:0]\nroutes: [{zones: [.], servers: [%q]}]\n", up.address))
-	to := h.address(0)
-	ask(t, "udp", to, "hit.example.", 0)
-
-	var stopping atomic.Bool
-	var sent, answered, failed atomic.Int64
-	var clients sync.WaitGroup
+	ask(t, "udp", h.address(0), "hit.example.", 0)
+	l := crowd{to: h.address(0)}
 	for i := range 24 {
-		proto := []string{"udp", "udp", "tcp"}[i%3]
-		clients.Go(func() {
-			client := &dns.Client{Net: proto, Timeout: 5 * time.Second}
-			conn, err := client.Dial(to.String())
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer conn.Close()
-			for n := 0; !stopping.Load(); n++ {
-				name := "hit.example."
-				if n%4 != 0 {
-					name = fmt.Sprintf("m%d-%d.example.", i, n)
-				}
-				sent.Add(1)
-				reply, _, err := client.ExchangeWithConn(new(dns.Msg).SetQuestion(name, dns.TypeA), conn)
-				switch {
-				case err != nil:
-					t.Errorf("%s over %s: %v", name, proto, err)
-					return
-				case reply.Rcode != dns.RcodeSuccess:
-					failed.Add(1)
-				}
-				answered.Add(1)
-			}
-		})
+		l.clients.Go(func() { l.client(t, []string{"udp", "udp", "tcp"}[i%3], i) })
 	}
-	await(t, "load", func() bool { return sent.Load() > 200 })
-	stopping.Store(true) // from here on nobody sends anything new...
+	await(t, "load", func() bool { return l.sent.Load() > 200 })
+	l.over.Store(true) // from here on nobody sends anything new...
 	time.Sleep(2 * time.Millisecond)
 	err := h.end() // ...and what was sent is being worked on
-	clients.Wait()
+	l.clients.Wait()
 	if err != nil {
 		t.Errorf("stop: %v", err)
 	}
-	if sent.Load() != answered.Load() || failed.Load() != 0 {
-		t.Errorf("%d queries sent, %d answered, %d of them with an error", sent.Load(), answered.Load(), failed.Load())
+	if l.sent.Load() != l.answered.Load() || l.failed.Load() != 0 {
+		t.Errorf("%d queries sent, %d answered, %d of them with an error", l.sent.Load(), l.answered.Load(), l.failed.Load())
+	}
+}
+
+// crowd is clients that each ask one question after the other.
+type crowd struct {
+	to                     netip.AddrPort
+	over                   atomic.Bool
+	clients                sync.WaitGroup
+	sent, answered, failed atomic.Int64
+}
+
+func (l *crowd) client(t *testing.T, proto string, id int) {
+	client := &dns.Client{Net: proto, Timeout: 5 * time.Second}
+	conn, err := client.Dial(l.to.String())
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer conn.Close()
+	for n := 0; !l.over.Load(); n++ {
+		name := "hit.example."
+		if n%4 != 0 {
+			name = fmt.Sprintf("m%d-%d.example.", id, n)
+		}
+		l.sent.Add(1)
+		reply, _, err := client.ExchangeWithConn(new(dns.Msg).SetQuestion(name, dns.TypeA), conn)
+		if err != nil {
+			t.Errorf("%s over %s: %v", name, proto, err)
+			return
+		}
+		l.answered.Add(1)
+		if reply.Rcode != dns.RcodeSuccess {
+			l.failed.Add(1)
+		}
 	}
 }
 
@@ -238,17 +243,27 @@ func TestStartErrors(t *testing.T) {
 		config string
 		want   []string
 	}{
-		"port in use": {"listen: [\"" + taken.LocalAddr().String() + "\"]\n" + plain,
-			[]string{"cannot listen on " + taken.LocalAddr().String() + " over UDP", "another program has it"}},
+		"port in use": {
+			"listen: [\"" + taken.LocalAddr().String() + "\"]\n" + plain,
+			[]string{"cannot listen on " + taken.LocalAddr().String() + " over UDP", "another program has it"},
+		},
 		"no such address": {"listen: [192.0.2.77:5353]\n" + plain, []string{"cannot listen on 192.0.2.77:5353", "add it to an interface"}},
-		"no topology": {"listen: [127.0.0.1:0]\nroutes: [{zones: [a.example], topology: {file: " + dir + "/none}}]\n",
-			[]string{"route for a.example.", dir + "/none does not exist", "create it"}},
-		"bad topology": {"listen: [127.0.0.1:0]\nroutes: [{zones: [a.example], topology: {file: " + broken + "}}]\n",
-			[]string{"route for a.example.", broken}},
-		"no nameserver": {"listen: [127.0.0.1:0]\nroutes: [{zones: [.], resolvConf: " + empty + "}]\n",
-			[]string{"route for .", "names no usable nameserver; add one"}},
-		"no resolv.conf": {"listen: [127.0.0.1:0]\nroutes: [{zones: [.], resolvConf: " + dir + "/none}]\n",
-			[]string{"resolv.conf cannot be read", "no such file"}},
+		"no topology": {
+			"listen: [127.0.0.1:0]\nroutes: [{zones: [a.example], topology: {file: " + dir + "/none}}]\n",
+			[]string{"route for a.example.", dir + "/none does not exist", "create it"},
+		},
+		"bad topology": {
+			"listen: [127.0.0.1:0]\nroutes: [{zones: [a.example], topology: {file: " + broken + "}}]\n",
+			[]string{"route for a.example.", broken},
+		},
+		"no nameserver": {
+			"listen: [127.0.0.1:0]\nroutes: [{zones: [.], resolvConf: " + empty + "}]\n",
+			[]string{"route for .", "names no usable nameserver; add one"},
+		},
+		"no resolv.conf": {
+			"listen: [127.0.0.1:0]\nroutes: [{zones: [.], resolvConf: " + dir + "/none}]\n",
+			[]string{"resolv.conf cannot be read", "no such file"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(dir, "c.yaml")

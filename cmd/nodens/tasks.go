@@ -55,14 +55,14 @@ func runTasks(ctx context.Context, grace time.Duration, tasks ...task) error {
 }
 
 // start runs t in a goroutine of its own. failed, which has room for one, hears
-// of an error; it may be nil.
+// of an error that came before anybody stopped the task; it may be nil.
 func start(t task, failed chan<- struct{}) *running {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{name: t.name, stop: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(r.done)
 		r.err = t.run(ctx)
-		if r.err != nil {
+		if r.err != nil && ctx.Err() == nil {
 			select {
 			case failed <- struct{}{}:
 			default:

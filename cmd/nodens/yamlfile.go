@@ -20,7 +20,6 @@ import (
 // reading goes on and everything wrong is known at the end.
 type yamlFile struct {
 	mistakes
-	getenv func(string) string
 }
 
 // fields is what a mapping may hold: a reader for each key.
