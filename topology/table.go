@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 )
@@ -30,8 +31,8 @@ func (s State) String() string {
 // Member is one pod of a Table, with the addresses it can be asked on. Invalid
 // address and port pairs mean "not there".
 type Member struct {
-	// Pod identifies the pod across its addresses: count its load under this
-	// name. Never empty: without a targetRef it is the address.
+	// Pod is the pod's namespace/name, for people; else the uid, else the
+	// address. Never empty.
 	Pod    string
 	UDP    netip.AddrPort
 	TCP    netip.AddrPort
@@ -109,7 +110,7 @@ func members(endpoints []Endpoint, alternates map[string]*Endpoint) []Member {
 	for i := range endpoints {
 		e := &endpoints[i]
 		m := Member{
-			Pod:   e.Pod,
+			Pod:   cmp.Or(e.PodName, e.Pod),
 			UDP:   addrPort(e.Addr, e.UDPPort),
 			TCP:   addrPort(e.Addr, e.TCPPort),
 			State: e.state(),

@@ -25,18 +25,21 @@ func TestNewTable(t *testing.T) {
 	leaving.Ready, leaving.Terminating = false, true
 	udpOnly := v4("192.0.2.6", "far", "")
 	udpOnly.TCPPort = 0
+	named := v4("192.0.2.7", "far", "uid-7")
+	named.PodName = "kube-system/coredns-7"
 	others := []topology.Endpoint{v4("2001:db8::1", "n", "p1"), v4("2001:db8::9", "n", "p9"), v4("2001:db8::6", "n", "")}
 	others[0].UDPPort = 5353
 
 	tiers := topology.Rank(topology.Self{Node: "n"}, []topology.Endpoint{
-		v4("192.0.2.1", "n", "p1"), v4("192.0.2.2", "far", "p2"), down, leaving, udpOnly,
+		v4("192.0.2.1", "n", "p1"), v4("192.0.2.2", "far", "p2"), down, leaving, udpOnly, named,
 	}, topology.Options{})
 	got := topology.NewTable(tiers, others)
 	want := topology.Table{
 		Tiers: [3][]topology.Member{
 			{{Pod: "p1", UDP: ap("192.0.2.1:53"), TCP: ap("192.0.2.1:53"), AltUDP: ap("[2001:db8::1]:5353"), AltTCP: ap("[2001:db8::1]:53")}},
 			nil,
-			{{Pod: "p2", UDP: ap("192.0.2.2:53"), TCP: ap("192.0.2.2:53")}, {Pod: "192.0.2.6", UDP: ap("192.0.2.6:53")}},
+			{{Pod: "p2", UDP: ap("192.0.2.2:53"), TCP: ap("192.0.2.2:53")}, {Pod: "192.0.2.6", UDP: ap("192.0.2.6:53")},
+				{Pod: "kube-system/coredns-7", UDP: ap("192.0.2.7:53"), TCP: ap("192.0.2.7:53")}},
 		},
 		Last: []topology.Member{
 			{Pod: "p4", UDP: ap("192.0.2.4:53"), TCP: ap("192.0.2.4:53"), State: topology.NotReady},
