@@ -95,11 +95,33 @@ func TestReloadWholeOrNotAtAll(t *testing.T) {
 			}
 		})
 	}
+	// What was bound before the mistake was met is free again.
+	free := boundBefore(t)
+	r := h.reconfigure(fmt.Sprintf("listen: [%q, %q]\nroutes: [{zones: [.], servers: [%q]}]\n", free, taken.LocalAddr(), two.address))
+	if r.Err == nil {
+		t.Error("a taken port was no mistake")
+	}
+	again, err := net.ListenPacket("udp", free)
+	if err != nil {
+		t.Fatalf("after a reload that failed: %v", err)
+	}
+	again.Close()
 	replace(t, h.path, head+good)
 	await(t, "the old file to be good again", func() bool { return h.reloads.result().Err == nil })
 	if h.current.Load() != before {
 		t.Error("the same file made new parts")
 	}
+}
+
+// boundBefore is an address that nobody had a moment ago.
+func boundBefore(t *testing.T) string {
+	t.Helper()
+	c, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	return c.LocalAddr().String()
 }
 
 func TestReloadOfListenAddresses(t *testing.T) {

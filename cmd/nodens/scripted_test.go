@@ -21,6 +21,7 @@ type scripted struct {
 	delay   time.Duration
 	asked   atomic.Int64
 	edns    atomic.Int64
+	silent  atomic.Bool
 }
 
 func newScripted(t *testing.T, own byte, delay time.Duration) *scripted {
@@ -53,6 +54,9 @@ func newScripted(t *testing.T, own byte, delay time.Duration) *scripted {
 
 func (s *scripted) ServeDNS(w dns.ResponseWriter, query *dns.Msg) {
 	s.asked.Add(1)
+	if s.silent.Load() {
+		return
+	}
 	time.Sleep(s.delay)
 	reply := new(dns.Msg).SetReply(query)
 	if opt := query.IsEdns0(); opt != nil {
