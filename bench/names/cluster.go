@@ -25,8 +25,8 @@ func namespace(i int) string {
 func (z *Zone) addCluster(cfg Config) error {
 	domain := strings.ToLower(strings.TrimSuffix(cfg.Domain, "."))
 	bare := []string{domain, "svc." + domain}
-	for i := range cfg.Namespaces {
-		bare = append(bare, namespace(i)+".svc."+domain)
+	for _, name := range namespaceNames(cfg) {
+		bare = append(bare, name+".svc."+domain)
 	}
 	for i, text := range bare {
 		wire, err := z.add(text, entry{class: Bare})
@@ -37,7 +37,12 @@ func (z *Zone) addCluster(cfg Config) error {
 			z.pods = append(z.pods, wire)
 		}
 	}
-	for i := range cfg.Services {
+	for _, listed := range cfg.List {
+		if err := z.addListed(listed, domain); err != nil {
+			return err
+		}
+	}
+	for i := range cfg.Services - len(cfg.List) {
 		if err := z.addService(i, domain, cfg); err != nil {
 			return err
 		}

@@ -16,6 +16,14 @@ type Config struct {
 	// Services is the number of services, 1 to 1 000 000. Default 2000. One
 	// in eight is headless.
 	Services int
+	// List takes the place of the invented services and their namespaces: those
+	// of a real cluster, see ReadServices. Services, Namespaces and DualStack
+	// then mean nothing. Default none.
+	List []Listed
+	// TTL takes the place of the TTL of every answer, negative ones included, in
+	// seconds: a long one makes a cache that was filled once stay full. Default
+	// 0: by class.
+	TTL uint32
 	// Namespaces is the number of namespaces that hold the services, 1 to
 	// 10 000 and not more than Services. Default 40.
 	Namespaces int
@@ -62,6 +70,9 @@ func (c Config) withDefaults() Config {
 	if c.Domain == "" {
 		c.Domain = "cluster.local"
 	}
+	if len(c.List) > 0 {
+		c.Services, c.Namespaces = len(c.List), namespacesOf(c.List)
+	}
 	orInt(&c.Services, 2000)
 	orInt(&c.Namespaces, min(40, c.Services))
 	orInt(&c.PodNamespaces, min(8, c.Namespaces))
@@ -85,6 +96,7 @@ func (c Config) validate() error {
 	between("Namespaces", float64(c.Namespaces), 1, float64(min(c.Services, 10000)))
 	between("PodNamespaces", float64(c.PodNamespaces), 1, float64(c.Namespaces))
 	between("External", float64(c.External), 1, 1e6)
+	between("TTL", float64(c.TTL), 0, 86400)
 	between("Zipf", c.Zipf, 0, 3)
 	between("ExternalShare", c.ExternalShare, 0, 1)
 	between("TCPShare", c.TCPShare, 0, 1)

@@ -9,7 +9,11 @@
 // sequence of queries that pods with ndots:5 would send: every lookup walks the
 // search list, so an external name costs eight queries of which six are
 // NXDOMAIN. [Flat] and [Unique] are the two simpler sequences: only names that
-// exist (warm hits) and only names never asked before (misses).
+// exist (warm hits) and only names never asked before (misses); [Blend] mixes
+// them. [Mix.Every] asks for each service once, to fill a cache.
+//
+// [ReadServices] makes the zone from the services of a real cluster, [ReadList]
+// takes queries from a file, whose answers are then not known.
 //
 // The same configuration and seed always give the same sequence. The package
 // starts no goroutines; a Zone and a Mix may be shared by goroutines, a

@@ -26,8 +26,14 @@ func (f *Flat) Next() Query {
 		f.buf[len(f.buf)-3] = byte(TypeAAAA)
 	}
 	f.aaaa = !f.aaaa
-	q := Query{Question: f.buf}
-	q.Want = f.mix.zone.Answer(q.Name(), q.Type())
+	return f.mix.zone.query(f.buf)
+}
+
+// query is the question with what the zone knows about it.
+func (z *Zone) query(question []byte) Query {
+	q := Query{Question: question}
+	q.Want = z.Answer(q.Name(), q.Type())
+	q.Unjudged = q.Want.Open
 	return q
 }
 
@@ -52,9 +58,7 @@ func (u *Unique) Next() Query {
 	u.count++
 	u.buf = append(appendHexLabel(appendHexLabel(u.buf[:0], u.count), u.prefix), u.suffix...)
 	u.buf = append(u.buf, 0, byte(TypeA), 0, 1)
-	q := Query{Question: u.buf}
-	q.Want = u.zone.Answer(q.Name(), TypeA)
-	return q
+	return u.zone.query(u.buf)
 }
 
 // appendHexLabel appends a label of eleven octets: n in hexadecimal, of which

@@ -36,7 +36,7 @@ func (s *Stream) Next() Query {
 		s.step++
 	}
 	s.aaaa = !s.aaaa
-	return Query{Question: s.buf, Want: want, TCP: s.tcp, EDNS: s.edns}
+	return Query{Question: s.buf, Want: want, Unjudged: want.Open, TCP: s.tcp, EDNS: s.edns}
 }
 
 // lookup draws what a pod looks up next.

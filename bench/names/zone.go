@@ -29,7 +29,7 @@ func (c Class) String() string {
 }
 
 // NegativeTTL is the TTL of every negative answer and the minimum field of its
-// SOA, in seconds.
+// SOA, in seconds, unless the configuration says otherwise.
 const NegativeTTL = 5
 
 // WildSuffix is the domain below which every name exists, with addresses made
@@ -49,11 +49,15 @@ type Answer struct {
 	Class Class
 	TTL   uint32     // seconds, of the address record or of the negative answer
 	Addr  netip.Addr // the one address of the record
+	// Open says that the name is a real cluster's and its addresses are not
+	// known here (a headless service): the rest is a guess.
+	Open bool
 }
 
 // entry is one existing name.
 type entry struct {
 	class  Class
+	open   bool
 	v4, v6 netip.Addr
 }
 
@@ -62,6 +66,7 @@ type entry struct {
 type Zone struct {
 	domain  []byte // wire form, folded
 	wild    []byte
+	ttl     uint32           // of everything, 0: by class
 	entries map[string]entry // by folded wire name
 
 	services []target
@@ -80,7 +85,7 @@ func NewZone(cfg Config) (*Zone, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	z := &Zone{entries: make(map[string]entry, cfg.Services+cfg.External+cfg.Namespaces+8)}
+	z := &Zone{ttl: cfg.TTL, entries: make(map[string]entry, cfg.Services+cfg.External+cfg.Namespaces+8)}
 	var err error
 	if z.domain, err = Wire(strings.ToLower(cfg.Domain)); err != nil {
 		return nil, err
@@ -107,9 +112,9 @@ func (z *Zone) Answer(name []byte, qtype uint16) Answer {
 	case !ok && isBelow(folded, z.wild):
 		e = wildEntry(folded)
 	case !ok:
-		return Answer{RCode: NXDomain, Class: Missing, TTL: NegativeTTL}
+		return Answer{RCode: NXDomain, Class: Missing, TTL: z.seconds(Missing)}
 	}
-	a := Answer{Class: e.class, TTL: NegativeTTL}
+	a := Answer{Class: e.class, TTL: z.seconds(Missing), Open: e.open}
 	switch qtype {
 	case TypeA:
 		a.Addr = e.v4
@@ -117,7 +122,7 @@ func (z *Zone) Answer(name []byte, qtype uint16) Answer {
 		a.Addr = e.v6
 	}
 	if a.Addr.IsValid() {
-		a.TTL = ttl(e.class)
+		a.TTL = z.seconds(e.class)
 	}
 	return a
 }
@@ -138,7 +143,11 @@ func (z *Zone) Authority(name []byte) (suffix int, cluster bool) {
 	return len(name) - last, false
 }
 
-func ttl(c Class) uint32 {
+// seconds is the TTL of a class; that of Missing is every negative answer's.
+func (z *Zone) seconds(c Class) uint32 {
+	if z.ttl > 0 {
+		return z.ttl
+	}
 	switch c {
 	case Headless:
 		return 5

@@ -67,7 +67,7 @@ func (a answerer) reply(dst, query []byte, what spoil) ([]byte, names.Class) {
 		dst = refusal(dst, query, q.end, 0)
 		dst[2] |= flagsTC
 	case nxDomain:
-		dst = a.negative(dst, query, q, rcodeNXDomain)
+		dst = a.negative(dst, query, q, names.Answer{RCode: rcodeNXDomain, TTL: names.NegativeTTL})
 	case asItIs, drop:
 		dst = a.truth(dst, query, q, answer)
 	}
@@ -128,7 +128,7 @@ func refusal(dst, query []byte, end int, rcode byte) []byte {
 // truth appends what the zone says.
 func (a answerer) truth(dst, query []byte, q question, answer names.Answer) []byte {
 	if !answer.Addr.IsValid() {
-		return a.negative(dst, query, q, answer.RCode)
+		return a.negative(dst, query, q, answer)
 	}
 	flags1, flags2 := byte(flagsAA), byte(0)
 	if answer.Class >= names.External {
@@ -148,20 +148,22 @@ func (a answerer) truth(dst, query []byte, q question, answer names.Answer) []by
 
 // negative appends NXDOMAIN or NODATA with the SOA of the zone that says so. Its
 // names are pointers into the question, which ends in that zone's name.
-func (a answerer) negative(dst, query []byte, q question, rcode byte) []byte {
+func (a answerer) negative(dst, query []byte, q question, answer names.Answer) []byte {
 	suffix, cluster := a.zone.Authority(q.name)
 	flags1, flags2 := byte(flagsAA), byte(0)
 	if !cluster {
 		flags1, flags2 = 0, flagsRA
 	}
-	dst = begin(dst, query, q.end, flags1, flags2|rcode)
+	dst = begin(dst, query, q.end, flags1, flags2|answer.RCode)
 	dst[9] = 1
 	at := 0xc000 | uint16(headerSize+len(q.name)-suffix)
 	zone := [2]byte{byte(at >> 8), byte(at)}
-	dst = append(append(dst, zone[:]...), 0, typeSOA, 0, classIN, 0, 0, 0, names.NegativeTTL, 0, 9+13+20)
+	dst = append(append(dst, zone[:]...), 0, typeSOA, 0, classIN)
+	dst = binary.BigEndian.AppendUint32(dst, answer.TTL)
+	dst = append(dst, 0, 9+13+20)
 	dst = append(append(dst, "\x02ns\x03dns"...), zone[:]...)
 	dst = append(append(dst, "\x0ahostmaster"...), zone[:]...)
-	for _, v := range [...]uint32{1, 7200, 1800, 86400, names.NegativeTTL} { // serial, refresh, retry, expire, minimum
+	for _, v := range [...]uint32{1, 7200, 1800, 86400, answer.TTL} { // serial, refresh, retry, expire, minimum
 		dst = binary.BigEndian.AppendUint32(dst, v)
 	}
 	return dst
