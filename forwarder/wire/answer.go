@@ -11,10 +11,10 @@ func AppendAnswerHead(dst []byte, q *Query, rcode RCode) []byte {
 	return dst
 }
 
-// AppendAnswer adds a record of the question's name and class IN, with at most
-// 65535 bytes of data, to the answer section.
-func AppendAnswer(dst []byte, start int, t Type, ttl uint32, data []byte) []byte {
-	dst = appendRecordHead(dst, HeaderLen, t, ttl, len(data))
+// AppendAnswer adds a record of the question's name, type and class, with at
+// most 65535 bytes of data, to the answer section.
+func AppendAnswer(dst []byte, start int, q *Query, ttl uint32, data []byte) []byte {
+	dst = appendRecordHead(dst, HeaderLen, q.Type, q.Class, ttl, len(data))
 	dst = append(dst, data...)
 	increment(dst[start:], offANCount)
 	return dst
@@ -26,7 +26,7 @@ func AppendAnswer(dst []byte, start int, t Type, ttl uint32, data []byte) []byte
 func AppendSOA(dst []byte, start int, q *Query, apex int, ttl uint32) []byte {
 	const refresh, retry, expire, numbers = 3600, 600, 86400, 20
 	owner := HeaderLen + len(q.Name()) - apex
-	dst = appendRecordHead(dst, owner, TypeSOA, ttl, 2+1+numbers)
+	dst = appendRecordHead(dst, owner, TypeSOA, ClassIN, ttl, 2+1+numbers)
 	dst = append(appendPointer(dst, owner), 0) // MNAME the apex, RNAME the root
 	for _, v := range [...]uint32{1, refresh, retry, expire, ttl} {
 		dst = append32(dst, v)
@@ -35,8 +35,8 @@ func AppendSOA(dst []byte, start int, q *Query, apex int, ttl uint32) []byte {
 	return dst
 }
 
-func appendRecordHead(dst []byte, owner int, t Type, ttl uint32, size int) []byte {
-	dst = append16(append16(appendPointer(dst, owner), uint16(t)), uint16(ClassIN))
+func appendRecordHead(dst []byte, owner int, t Type, c Class, ttl uint32, size int) []byte {
+	dst = append16(append16(appendPointer(dst, owner), uint16(t)), uint16(c))
 	return append16(append32(dst, ttl), uint16(size))
 }
 

@@ -12,8 +12,8 @@ import (
 func TestOwnAnswer(t *testing.T) {
 	q := sound(t, join(header(rd|cd|ad, 1, 0, 0, 0), question("A.test", dns.TypeA)))
 	got := wire.AppendAnswerHead([]byte("xy"), q, wire.NoError)
-	got = wire.AppendAnswer(got, 2, wire.TypeA, 60, []byte{192, 0, 2, 1})
-	got = wire.AppendAnswer(got, 2, wire.TypeA, 60, []byte{192, 0, 2, 1})
+	got = wire.AppendAnswer(got, 2, q, 60, []byte{192, 0, 2, 1})
+	got = wire.AppendAnswer(got, 2, q, 60, []byte{192, 0, 2, 1})
 	want := join([]byte("xy"), header(qr|aa|ra|rd|cd, 1, 2, 0, 0), question("A.test", dns.TypeA), a(60), a(60))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -49,9 +49,6 @@ func Echo(msg []byte, q *Query) {
 	copy(msg[HeaderLen:q.end], q.Question())
 }
 
-// ClearAD takes the AD bit away, for data that may have changed since.
-func ClearAD(msg []byte) { put16(msg, offFlags, get16(msg, offFlags)&^flagAD) }
-
 // AgeTTLs lowers the TTLs at the given offsets by age seconds, never below 0.
 func AgeTTLs(msg []byte, offsets []uint16, age uint32) {
 	if age == 0 {

@@ -41,7 +41,7 @@ type nameWalk struct {
 // wholly before the stretch that led to it, so that every walk ends.
 func (w *nameWalk) end(off int) int {
 	var next, size, hops int
-	start, limit := off, len(w.msg) // of this stretch
+	start, limit := off, len(w.msg) // of this stretch; it ends before limit
 	for off < limit {
 		n := int(w.msg[off])
 		w.expanded++
@@ -57,7 +57,7 @@ func (w *nameWalk) end(off int) int {
 		case n >= 0xC0:
 			to := pointer(w.msg[:limit], off)
 			hops++
-			if to < HeaderLen || to >= start || hops > maxHops {
+			if to < HeaderLen || hops > maxHops {
 				return 0
 			}
 			if next = w.finish(start, off+2, next); next == 0 {

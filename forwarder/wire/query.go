@@ -122,13 +122,13 @@ func (q *Query) parseQuestion() bool {
 }
 
 // parseRecords checks what follows the question: no answer or authority (but
-// IXFR's SOA), and at most two additional records, of which one may be an OPT
-// and the last a transaction signature. It reads on behind a fault, because the
-// reply that tells of it needs to know whether there was an OPT.
+// IXFR's SOA), and of additional records only an OPT and, as the last, a
+// transaction signature. It reads on behind a fault, because the reply that
+// tells of it needs to know whether there was an OPT.
 func (q *Query) parseRecords(walk *nameWalk) bool {
 	an, ns := int(get16(q.msg, offANCount)), int(get16(q.msg, offNSCount))
 	ar := int(get16(q.msg, offARCount))
-	sound := an == 0 && ar <= 2 && (ns == 0 || ns == 1 && q.Type == TypeIXFR)
+	sound := an == 0 && (ns == 0 || ns == 1 && q.Type == TypeIXFR)
 	off := q.end
 	for left := an + ns + ar; left > 0; left-- {
 		rr, next := readRecord(walk, off)

@@ -70,9 +70,9 @@ func checkData(walk *nameWalk, rr Record) bool {
 	case TypeNS, TypeCNAME, TypePTR, TypeDNAME:
 		return walk.end(rr.Data) == rr.End
 	case TypeMX:
-		return size > 2 && walk.end(rr.Data+2) == rr.End
+		return walk.end(rr.Data+2) == rr.End
 	case TypeSRV:
-		return size > 6 && walk.end(rr.Data+6) == rr.End
+		return walk.end(rr.Data+6) == rr.End
 	case TypeSOA:
 		mname := walk.end(rr.Data)
 		if mname == 0 {
