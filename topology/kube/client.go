@@ -150,9 +150,8 @@ func (a API) config() (*rest.Config, error) {
 	config := &rest.Config{
 		Host:            a.Server,
 		APIPath:         "/apis",
-		BearerTokenFile: a.TokenFile,
 		TLSClientConfig: rest.TLSClientConfig{CAFile: a.CAFile},
-		UserAgent:       "nodens",
+		WarningHandler:  rest.NoWarnings{}, // they are about deprecated requests, and would go to standard error
 		ContentConfig:   contentConfig(),
 	}
 	return config, nil
@@ -175,10 +174,7 @@ func (c *Client) connect(config *rest.Config) error {
 		// compressed by the server.
 		DisableCompression: false,
 	}
-	trip, err := rest.HTTPWrappersForConfig(config, &metered{next: transport, received: &c.received})
-	if err != nil {
-		return err
-	}
+	trip := &authorized{tokenFile: c.api.TokenFile, next: &metered{next: transport, received: &c.received}}
 	client, err := rest.RESTClientForConfigAndClient(config, &http.Client{Transport: trip})
 	if err != nil {
 		return err

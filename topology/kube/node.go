@@ -3,12 +3,21 @@ package kube
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const defaultNodeEvery = 10 * time.Minute
+
+// zoneLabel is the label of a Node that names its zone.
+const zoneLabel = "topology.kubernetes.io/zone"
+
+// partial asks for metadata only: a Node with its list of images is 20 KB.
+const partial = protobuf + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 // NodeConfig configures a Node.
 type NodeConfig struct {
@@ -57,5 +66,45 @@ func (n *Node) Status() Status { return n.contact.snapshot() }
 
 // Run reads until ctx ends and then returns nil. It may be called once.
 func (n *Node) Run(ctx context.Context) error {
-	return errors.New("not yet")
+	known, zone := false, ""
+	for {
+		if now, err := n.read(ctx); err == nil && (!known || now != zone) {
+			known, zone = true, now
+			n.cfg.Publish(zone)
+		}
+		if !pause(ctx, n.cfg.Every*9/10+jitter(n.cfg.Every/5)) {
+			return nil
+		}
+	}
+}
+
+// read asks for the metadata of the Node and nothing else of it.
+func (n *Node) read(ctx context.Context) (zone string, err error) {
+	client, err := n.cfg.Client.get()
+	if err != nil {
+		n.contact.failed(faultOf(err), err)
+		return "", err
+	}
+	object := &meta.PartialObjectMetadata{}
+	err = client.Get().AbsPath("/api/v1/nodes", n.cfg.Name).SetHeader("Accept", partial).MaxRetries(0).Do(ctx).Into(object)
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case err != nil:
+		n.contact.failed(faultOf(err), n.explain(err))
+		return "", err
+	}
+	n.contact.heard()
+	return object.Labels[zoneLabel], nil
+}
+
+// explain says what to do about an error.
+func (n *Node) explain(err error) error {
+	switch {
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("the zone is not read from the Node: grant get of nodes, or say the zone: %w", err)
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("the name of this node is wrong; take spec.nodeName of the pod, never the host name: %w", err)
+	}
+	return fmt.Errorf("the zone is not read from the Node: %w", err)
 }

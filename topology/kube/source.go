@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -128,9 +127,3 @@ func (s *Source) first() string {
 
 // Status describes the connection as it is now. It may be called at any time.
 func (s *Source) Status() Status { return s.contact.snapshot() }
-
-// Run implements [topology.Source]: it emits until ctx ends and never gives up.
-// It may be called once.
-func (s *Source) Run(ctx context.Context, sink topology.Sink) error {
-	return errors.New("not yet")
-}
