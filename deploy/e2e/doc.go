@@ -1,0 +1,14 @@
+// Package e2e holds tests against a real control plane: what nodens makes of
+// the Nodes, Pods, Services and EndpointSlices of Kubernetes, through all their
+// changes, and through the failures of the API itself. It has no code of its
+// own; package cluster starts the control plane.
+//
+// make e2e builds the programs and runs the tests. By hand:
+//
+//	NODENS_CONTROL_PLANE=$(./build.sh) go test .
+//
+// NODENS_REQUIRE is a list of what must be there (etcd for the control plane,
+// root, netns): a test that lacks it fails instead of being skipped.
+// NODENS_E2E_OUTAGE is how long the API server stays away in the test of that,
+// default 20s; 1m is the long form.
+package e2e
