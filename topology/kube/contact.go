@@ -81,6 +81,10 @@ func (c *contact) failed(fault Fault, err error) {
 	c.status.Fault, c.status.LastError = fault, err.Error()
 }
 
+// brokenWatch is how the client library marks a watch whose connection broke;
+// it looks like an error of the server otherwise.
+const brokenWatch = "ClientWatchDecoding"
+
 // faultOf sorts errors by what has to be done about them.
 func faultOf(err error) Fault {
 	var verification *tls.CertificateVerificationError
@@ -96,6 +100,8 @@ func faultOf(err error) Fault {
 		return Forbidden
 	case errors.As(err, &verification), errors.As(err, &authority), errors.As(err, &hostname):
 		return Certificate
+	case apierrors.HasStatusCause(err, brokenWatch):
+		return Unreachable
 	case errors.As(err, &status):
 		return ServerError
 	default:
