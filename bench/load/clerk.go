@@ -27,7 +27,7 @@ func (c *clerk) work(stop <-chan struct{}) {
 	defer ticker.Stop()
 	// A second is closed when its last query has timed out, seen at most a
 	// tick late; another second is for a machine that stutters.
-	keep := c.run.cfg.Timeout + time.Second
+	keep := c.run.cfg.patience() + time.Second
 	for {
 		select {
 		case <-stop:

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -20,10 +21,15 @@ type Transport uint8
 
 // The transports.
 const (
-	Mixed Transport = iota // as each query says
-	UDP                    // all over UDP
-	TCP                    // all over TCP, pipelined
+	Mixed   Transport = iota // as each query says
+	UDP                      // all over UDP
+	TCP                      // all over TCP, pipelined
+	TCPEach                  // all over TCP, a connection for each query
+	TLS                      // all over TLS, pipelined
 )
+
+// byTCP tells whether everything goes over some kind of TCP.
+func (t Transport) byTCP() bool { return t >= TCP }
 
 // Stage is a part of a run with its arrival rate.
 type Stage struct {
@@ -67,15 +73,30 @@ type Config struct {
 	// Sockets is the number of UDP sockets, over all workers, 1 to 4096.
 	// Default 16.
 	Sockets int
-	// Conns is the number of TCP connections, over all workers, 1 to 4096.
-	// Default 4.
+	// Conns is the number of TCP or TLS connections, over all workers, 1 to
+	// 4096. Default 4. With TCPEach it bounds the queries in flight, and its
+	// default is 1024.
 	Conns int
 	// Transport is Mixed unless set.
 	Transport Transport
 	// FreshPorts sends every UDP query from a socket, so a source port, of its
 	// own. Sockets then bounds the queries in flight, and its default is 4096.
 	FreshPorts bool
-	// Timeout is how long a reply is waited for, 10 ms to 30 s. Default 5 s.
+	// TLS says how servers are verified. Default: as the system does, by the
+	// target's address.
+	TLS *tls.Config
+	// FollowTC asks again over TCP what was answered with TC, as clients do. The
+	// outcome is then that of the second question. Default false: truncated is
+	// an outcome.
+	FollowTC bool
+	// Retry sends a query again as a client's library would. Default
+	// [NoRetry]: one datagram, so that a loss shows.
+	Retry Retry
+	// Queries ends a closed loop when so many were sent. Default 0: the stages
+	// end it.
+	Queries uint64
+	// Timeout is how long a reply is waited for, 10 ms to 30 s. Default 5 s, or
+	// what the library that Retry names waits before it sends again.
 	Timeout time.Duration
 	// Late is the age from which a right reply counts as late. Default 1 s.
 	Late time.Duration
@@ -97,14 +118,17 @@ func (c Config) withDefaults() Config {
 	if c.Sockets == 0 {
 		c.Sockets = max(16, c.Workers)
 	}
+	if c.Conns == 0 && c.Transport == TCPEach {
+		c.Conns = 1024
+	}
 	if c.Conns == 0 {
 		c.Conns = max(4, c.Workers)
 	}
 	if c.Timeout == 0 {
-		c.Timeout = 5 * time.Second
+		c.Timeout = c.Retry.habit().wait
 	}
 	if c.Late == 0 {
-		c.Late = min(time.Second, c.Timeout)
+		c.Late = min(time.Second, c.patience())
 	}
 	return c
 }
@@ -121,8 +145,13 @@ func (c Config) validate() error {
 	between("Sockets", float64(c.Sockets), float64(c.Workers), 4096)
 	between("Conns", float64(c.Conns), float64(c.Workers), 4096)
 	between("Timeout in seconds", c.Timeout.Seconds(), 0.01, 30)
-	between("Late in seconds", c.Late.Seconds(), 0, c.Timeout.Seconds())
+	between("Late in seconds", c.Late.Seconds(), 0, c.patience().Seconds())
 	between("Spin in seconds", c.Spin.Seconds(), 0, 0.001)
+	between("Retry", float64(c.Retry), 0, float64(GoRetry))
+	between("Transport", float64(c.Transport), 0, float64(TLS))
+	if c.Queries > 0 && c.Outstanding == 0 {
+		errs = append(errs, errors.New("load: Queries needs a closed loop: set Outstanding"))
+	}
 	for i, s := range c.Stages {
 		between(fmt.Sprintf("From of stage %d", i), s.From, 0, 1e7)
 		between(fmt.Sprintf("To of stage %d", i), s.To, 0, 1e7)
@@ -136,6 +165,11 @@ func (c Config) validate() error {
 	return errors.Join(errs...)
 }
 
+// patience is how long a query may be in flight, all its datagrams together.
+func (c Config) patience() time.Duration {
+	return c.Timeout * time.Duration(c.Retry.habit().sends)
+}
+
 // slots is how many queries one of n sockets must be able to hold: all that
 // arrive until the first is given up, with a tenth to spare, and at most what
 // its IDs can tell apart.
@@ -143,7 +177,7 @@ func (c Config) slots(n int) int {
 	most := float64(c.Outstanding)
 	if c.Outstanding == 0 {
 		for _, s := range c.Stages {
-			most = max(most, 1.1*max(s.From, s.To)*(c.Timeout.Seconds()+0.1))
+			most = max(most, 1.1*max(s.From, s.To)*(c.patience().Seconds()+0.1))
 		}
 	}
 	size := 64

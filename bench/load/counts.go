@@ -10,6 +10,8 @@ type Counts struct {
 	Truncated uint64 `json:"truncated"`
 	ServFail  uint64 `json:"servfail"`
 	Lost      uint64 `json:"lost"`
+	Resent    uint64 `json:"resent"`   // datagrams sent again; the query counts once
+	Followed  uint64 `json:"followed"` // truncated replies asked again over TCP
 	WrongBy   Wrongs `json:"wrong_by"`
 }
 
@@ -70,6 +72,8 @@ func (c *Counts) add(d *Counts) {
 	c.Truncated += d.Truncated
 	c.ServFail += d.ServFail
 	c.Lost += d.Lost
+	c.Resent += d.Resent
+	c.Followed += d.Followed
 	c.WrongBy.Format += d.WrongBy.Format
 	c.WrongBy.Question += d.WrongBy.Question
 	c.WrongBy.Case += d.WrongBy.Case

@@ -76,7 +76,7 @@ func (l *tcpLane) dial(w *worker) bool {
 func (l *tcpLane) wait(w *worker, on bool) {
 	if l.waiting != on {
 		l.waiting = on
-		w.poll.writable(l.fd, l.index, on)
+		w.poll.writable(l.fd, l.index, 0, on)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 const (
 	headerSize  = 12
 	maxQuestion = 255 + 4
+	maxQuery    = 2 + headerSize + maxQuestion + 11 // with its length and an OPT
 
 	flagQR     = 0x80
 	flagTC     = 0x02

@@ -1,16 +1,23 @@
 package load
 
-import "time"
+import (
+	"encoding/binary"
+	"time"
+)
 
 // slot is one query in flight. It holds no pointers, so that the garbage
 // collector has nothing to look at.
 type slot struct {
 	want       want
 	intended   time.Duration
-	next, prev int32 // in the list of those in flight, or next in the list of the free
+	sent       time.Duration // the last datagram; the first counts as sent when it was meant to be
+	next, prev int32         // in the list of those in flight, or next in the list of the free
 	phase      uint16
 	id         uint16
 	busy       bool
+	edns       bool
+	sends      uint8 // datagrams so far, apart from extra ones
+	extra      uint8 // datagrams sent because of SERVFAIL alone
 }
 
 // pending is the queries in flight on one socket. Its slots' numbers are the low
@@ -19,6 +26,7 @@ type slot struct {
 // turn: a free one rests as long as possible.
 type pending struct {
 	slots         []slot
+	texts         []byte // the queries as sent, maxQuery octets for each slot; nil if none is sent twice
 	mask          uint16
 	free, freeEnd int32 // first and last free slot, -1: none
 	first, last   int32 // in flight, oldest first, -1: none
@@ -35,6 +43,22 @@ func newPending(size int) *pending {
 	return p
 }
 
+// keepTexts makes room for the queries themselves.
+func (p *pending) keepTexts() { p.texts = make([]byte, len(p.slots)*maxQuery) }
+
+// keep notes the query of slot i, if queries are kept.
+func (p *pending) keep(i int32, msg []byte) {
+	if p.texts != nil {
+		copy(p.texts[int(i)*maxQuery:], msg)
+	}
+}
+
+// text is the query of slot i, with its length in front.
+func (p *pending) text(i int32) []byte {
+	t := p.texts[int(i)*maxQuery:]
+	return t[:2+int(binary.BigEndian.Uint16(t))]
+}
+
 // open takes a free slot and puts it in flight; -1 if there is none.
 func (p *pending) open() int32 {
 	i := p.free
@@ -45,15 +69,43 @@ func (p *pending) open() int32 {
 	if p.free = s.next; p.free < 0 {
 		p.freeEnd = -1
 	}
-	s.busy, s.next, s.prev = true, -1, p.last
+	s.busy, s.sends, s.extra = true, 1, 0
 	s.id += p.mask + 1
+	p.link(i)
+	return i
+}
+
+// link puts slot i at the end of those in flight.
+func (p *pending) link(i int32) {
+	s := &p.slots[i]
+	s.next, s.prev = -1, p.last
 	if p.last >= 0 {
 		p.slots[p.last].next = i
 	} else {
 		p.first = i
 	}
 	p.last = i
-	return i
+}
+
+// unlink takes slot i out of the list of those in flight.
+func (p *pending) unlink(i int32) {
+	s := &p.slots[i]
+	if s.prev >= 0 {
+		p.slots[s.prev].next = s.next
+	} else {
+		p.first = s.next
+	}
+	if s.next >= 0 {
+		p.slots[s.next].prev = s.prev
+	} else {
+		p.last = s.prev
+	}
+}
+
+// later makes slot i the youngest in flight.
+func (p *pending) later(i int32) {
+	p.unlink(i)
+	p.link(i)
 }
 
 // find gives the slot in flight that has this ID, or -1.
@@ -67,17 +119,8 @@ func (p *pending) find(id uint16) int32 {
 
 // done takes slot i out of flight.
 func (p *pending) done(i int32) {
+	p.unlink(i)
 	s := &p.slots[i]
-	if s.prev >= 0 {
-		p.slots[s.prev].next = s.next
-	} else {
-		p.first = s.next
-	}
-	if s.next >= 0 {
-		p.slots[s.next].prev = s.prev
-	} else {
-		p.last = s.prev
-	}
 	s.busy, s.next = false, -1
 	if p.freeEnd >= 0 {
 		p.slots[p.freeEnd].next = i

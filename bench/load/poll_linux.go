@@ -30,9 +30,9 @@ func (p *poll) add(fd int, lane, slot int32) error {
 }
 
 // writable starts or stops to watch fd for being writable too.
-func (p *poll) writable(fd int, lane int32, on bool) {
+func (p *poll) writable(fd int, lane, slot int32, on bool) {
 	// It fails only for a descriptor that is not watched.
-	_ = p.control(unix.EPOLL_CTL_MOD, fd, lane, 0, on)
+	_ = p.control(unix.EPOLL_CTL_MOD, fd, lane, slot, on)
 }
 
 func (p *poll) control(op, fd int, lane, slot int32, write bool) error {

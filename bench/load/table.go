@@ -58,8 +58,13 @@ func (r *Report) writeRemarks(b *strings.Builder) {
 		n    uint64
 		what string
 	}{
-		{g.Unsent, "queries not sent"}, {g.Stray, "replies too late or twice"}, {g.Refused, "refusals by ICMP"},
-		{g.Broken, "TCP connections broken"}, {g.Overflow, "replies overflowed the generator's buffers"},
+		{r.Total.Resent, "queries sent again, as a client's library does"},
+		{r.Total.Followed, "truncated replies asked again over TCP"},
+		{g.Unsent, "queries not sent"},
+		{g.Stray, "replies too late or twice"},
+		{g.Refused, "refusals by ICMP"},
+		{g.Broken, "TCP connections broken"},
+		{g.Overflow, "replies overflowed the generator's buffers"},
 	} {
 		if c.n > 0 {
 			fmt.Fprintf(b, "%d %s\n", c.n, c.what)

@@ -8,8 +8,6 @@ import (
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sys/unix"
-
-	"github.com/nodens-dns/nodens/bench/names"
 )
 
 const (
@@ -35,7 +33,9 @@ type worker struct {
 	out    []byte
 
 	schedule schedule
+	habit    habit
 	inFlight int
+	asked    uint64        // queries sent, for a run of so many
 	checked  time.Duration // when timeouts were looked for last
 
 	// mu is held while the worker works, not while it waits. It guards the
@@ -68,6 +68,7 @@ func newWorker(r *Run, number int) (*worker, error) {
 		in:       make([]byte, 65535),
 		out:      make([]byte, 0, 512),
 		schedule: newSchedule(r.cfg.Stages, number, r.cfg.Workers),
+		habit:    r.cfg.Retry.habit(),
 		seconds:  newSeconds(),
 		lag:      hdr.New(shortest, longest, 3),
 	}
@@ -80,40 +81,6 @@ func newWorker(r *Run, number int) (*worker, error) {
 		return nil, err
 	}
 	return w, nil
-}
-
-// openLanes opens this worker's part of the sockets.
-func (w *worker) openLanes() error {
-	cfg := &w.run.cfg
-	if cfg.Transport != TCP && cfg.FreshPorts {
-		w.udp = append(w.udp, len(w.lanes))
-		w.lanes = append(w.lanes, newFreshLane(0, cfg.Target, powerOfTwo(cfg.Sockets/cfg.Workers)))
-	}
-	if cfg.Transport != TCP && !cfg.FreshPorts {
-		for i := w.number; i < cfg.Sockets; i += cfg.Workers {
-			l, err := newUDPLane(w.poll, int32(len(w.lanes)), cfg.Target, cfg.slots(cfg.Sockets))
-			if err != nil {
-				return err
-			}
-			w.udp = append(w.udp, len(w.lanes))
-			w.lanes = append(w.lanes, l)
-		}
-	}
-	if cfg.Transport != UDP {
-		for i := w.number; i < cfg.Conns; i += cfg.Workers {
-			w.tcp = append(w.tcp, len(w.lanes))
-			w.lanes = append(w.lanes, newTCPLane(int32(len(w.lanes)), cfg.Target, cfg.slots(cfg.Conns)))
-		}
-	}
-	return nil
-}
-
-func powerOfTwo(n int) int {
-	size := 1
-	for size*2 <= min(n, 65536) {
-		size *= 2
-	}
-	return size
 }
 
 func (w *worker) close() {
@@ -178,6 +145,9 @@ func (w *worker) due(now time.Duration) (time.Duration, bool) {
 		return 0, false
 	}
 	workers := w.run.cfg.Workers
+	if all := w.run.cfg.Queries; all > 0 && w.asked >= (all+uint64(workers-1-w.number))/uint64(workers) {
+		return 0, false
+	}
 	if w.inFlight < (outstanding+workers-1-w.number)/workers {
 		return now, true
 	}
@@ -207,28 +177,14 @@ func (w *worker) send(intended time.Duration) time.Duration {
 		return now
 	}
 	phase := w.run.book.Load().at(intended)
-	s.want, s.intended, s.phase = w.judge.expect(&q), intended, phase.id
+	s.want, s.intended, s.sent, s.phase, s.edns = w.judge.expect(&q), intended, intended, phase.id, q.EDNS
+	p.keep(slot, w.out)
+	w.asked++
 	w.inFlight++
 	phase.scores[w.number].Sent++
 	w.seconds.at(intended).Sent++
 	note(w.lag, now-intended)
 	return now
-}
-
-// pick takes a slot on the next lane of the query's transport that has one.
-func (w *worker) pick(q *names.Query) (lane, int32) {
-	group := w.udp
-	if len(w.udp) == 0 || q.TCP && len(w.tcp) > 0 {
-		group = w.tcp
-	}
-	for range group {
-		w.turn++
-		l := w.lanes[group[w.turn%len(group)]]
-		if slot := l.flights().open(); slot >= 0 {
-			return l, slot
-		}
-	}
-	return nil, -1
 }
 
 // receive waits for replies until the given time and takes them.
@@ -264,20 +220,37 @@ func (w *worker) take(l lane, msg []byte) {
 		return
 	}
 	s := &p.slots[slot]
-	took := w.now() - s.intended
 	v := w.judge.of(msg, &s.want)
+	switch {
+	case v == truncated && w.run.cfg.FollowTC && w.follow(l, slot, msg):
+		return
+	case v == servFail && w.again(l, slot, true):
+		return
+	}
+	took := w.now() - s.intended
 	late := took > w.run.cfg.Late
 	w.run.book.Load().byID[s.phase].scores[w.number].count(v, took, late)
 	w.seconds.at(s.intended).count(v, took, late)
 	if v >= wrongFormat {
 		w.run.example(v, msg, s)
 	}
+	w.end(l, slot)
+}
+
+// end takes a query out of flight.
+func (w *worker) end(l lane, slot int32) {
 	w.inFlight--
-	p.done(slot)
+	l.flights().done(slot)
 	l.ended(slot)
 }
 
-// giveUp ends the queries that are older than the timeout.
+// score counts something about a query, in its phase and in its second.
+func (w *worker) score(s *slot, count func(*Counts)) {
+	count(&w.run.book.Load().byID[s.phase].scores[w.number].Counts)
+	count(&w.seconds.at(s.intended).Counts)
+}
+
+// giveUp ends the queries that have waited too long, or sends them again.
 func (w *worker) giveUp() {
 	now := w.now()
 	if now-w.checked < tick {
@@ -286,14 +259,13 @@ func (w *worker) giveUp() {
 	w.checked = now
 	for _, l := range w.lanes {
 		p := l.flights()
-		for p.first >= 0 && now-p.slots[p.first].intended > w.run.cfg.Timeout {
+		for p.first >= 0 && now-p.slots[p.first].sent > w.run.cfg.Timeout {
 			slot := p.first
-			s := &p.slots[slot]
-			w.run.book.Load().byID[s.phase].scores[w.number].Lost++
-			w.seconds.at(s.intended).Lost++
-			w.inFlight--
-			p.done(slot)
-			l.ended(slot)
+			if w.again(l, slot, false) {
+				continue
+			}
+			w.score(&p.slots[slot], func(c *Counts) { c.Lost++ })
+			w.end(l, slot)
 		}
 	}
 }
