@@ -95,9 +95,24 @@ func TestReloadWholeOrNotAtAll(t *testing.T) {
 			}
 		})
 	}
-	// What was bound before the mistake was met is free again.
+	replace(t, h.path, head+good)
+	await(t, "the old file to be good again", func() bool { return h.reloads.result().Err == nil })
+	if h.current.Load() != before {
+		t.Error("the same file made new parts")
+	}
+}
+
+// What was bound before the mistake was met is free again.
+func TestFailedReloadLeavesNothing(t *testing.T) {
+	taken, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	routes := "routes: [{zones: [.], servers: [127.0.0.1:9]}]\n"
+	h := serve(t, "listen: [127.0.0.1:0]\n"+routes)
 	free := boundBefore(t)
-	r := h.reconfigure(fmt.Sprintf("listen: [%q, %q]\nroutes: [{zones: [.], servers: [%q]}]\n", free, taken.LocalAddr(), two.address))
+	r := h.reconfigure(fmt.Sprintf("listen: [%q, %q]\n%s", free, taken.LocalAddr(), routes))
 	if r.Err == nil {
 		t.Error("a taken port was no mistake")
 	}
@@ -106,11 +121,6 @@ func TestReloadWholeOrNotAtAll(t *testing.T) {
 		t.Fatalf("after a reload that failed: %v", err)
 	}
 	again.Close()
-	replace(t, h.path, head+good)
-	await(t, "the old file to be good again", func() bool { return h.reloads.result().Err == nil })
-	if h.current.Load() != before {
-		t.Error("the same file made new parts")
-	}
 }
 
 // boundBefore is an address that nobody had a moment ago.

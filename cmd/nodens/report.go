@@ -193,9 +193,11 @@ func (r *routeSnapshot) serverReport(t *upstream.TargetStatus, now time.Duration
 		Tier: r.tierName(t.Tier), Address: t.Addr.String(), Pod: t.Pod, State: t.State.String(), Healthy: !t.Suspect,
 		InFlight: t.InFlight, RTT: float64(t.SRTT) / float64(time.Millisecond), Sent: t.Sent, Failed: t.Timeouts + t.HardErrors,
 	}
+	if s.Pod == t.Addr.Addr().String() { // nobody named it
+		s.Pod = ""
+	}
 	var why []string
 	if p := r.placement(t.Addr.Addr()); p != nil {
-		s.Pod = p.Endpoint.PodName
 		why = append(why, p.Reason)
 	}
 	if t.Suspect {
