@@ -7,5 +7,7 @@
 // runs on a goroutine of its own, asks, and fills the cache; identical
 // questions that are being asked share one flight.
 //
-// The package starts no goroutine.
+// An answer that has ended, or is about to, is asked for in a goroutine without
+// a client, started by refresh; each holds a place of its route's MaxInFlight.
+// Close waits for them. There are no others.
 package forwarder

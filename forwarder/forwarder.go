@@ -28,26 +28,44 @@ type Config struct {
 	Rotate bool
 	// MaxFollowers bounds the queries that wait for one flight.
 	MaxFollowers int
+	// Deny are names that do not exist, nor does anything below them: asking
+	// for them would be in vain or would tell strangers too much. A route for
+	// one of them wins. Default none but those that no resolver asks for.
+	Deny []string
+	// Chaos are texts, at most 255 bytes each, by the name that asks for them
+	// with class CH and type TXT, as "version.bind." (RFC 4892). All other
+	// questions of that class are refused. Default none.
+	Chaos map[string]string
+	// RefuseSnooping refuses queries without RD, which ask what others on this
+	// node have asked before. Default false: they are answered from the cache,
+	// or asked for without RD.
+	RefuseSnooping bool
 	// Now is the time since any monotonic epoch.
 	Now func() time.Duration
 }
 
 // Forwarder answers queries. Its methods are safe for concurrent use.
 type Forwarder struct {
-	table    *table
-	cache    *cache.Cache
-	flights  flights
-	counters *counters
-	udpSize  uint16
-	rotate   bool
-	now      func() time.Duration
+	table      *table
+	cache      *cache.Cache
+	flights    flights
+	background background
+	counters   *counters
+	chaos      chaos
+	udpSize    uint16
+	rotate     bool
+	noSnooping bool
+	now        func() time.Duration
 
 	shared, surplus, dropped, unkept atomic.Uint64
+	renewed, prefetched, unfetched   atomic.Uint64
 }
 
 // New makes a Forwarder. Its error names every mistake in the routes.
 func New(cfg Config) (*Forwarder, error) {
-	t, err := newTable(cfg.Routes, localZones())
+	t, err := newTable(cfg.Routes, append(localZones(), denied(cfg.Deny)...))
+	texts, badText := newChaos(cfg.Chaos)
+	err = errors.Join(err, badText)
 	if cfg.Cache == nil || cfg.Now == nil || cfg.Listeners < 1 || cfg.Stripes < 1 {
 		err = errors.Join(err, errors.New("forwarder: Cache, Now, Listeners and Stripes must be given"))
 	}
@@ -55,13 +73,15 @@ func New(cfg Config) (*Forwarder, error) {
 		return nil, err
 	}
 	return &Forwarder{
-		table:    t,
-		cache:    cfg.Cache,
-		flights:  flights{maxFollowers: cfg.MaxFollowers},
-		counters: newCounters(cfg.Stripes, cfg.Listeners, len(t.zones)),
-		udpSize:  max(cfg.UDPSize, wire.MinUDPSize),
-		rotate:   cfg.Rotate,
-		now:      cfg.Now,
+		table:      t,
+		cache:      cfg.Cache,
+		flights:    flights{maxFollowers: cfg.MaxFollowers},
+		counters:   newCounters(cfg.Stripes, cfg.Listeners, len(t.zones)),
+		chaos:      texts,
+		udpSize:    max(cfg.UDPSize, wire.MinUDPSize),
+		rotate:     cfg.Rotate,
+		noSnooping: cfg.RefuseSnooping,
+		now:        cfg.Now,
 	}, nil
 }
 
@@ -91,23 +111,57 @@ func (f *Forwarder) read(q *question, query []byte) (fault wire.Fault) {
 	return wire.Sound
 }
 
+// Close waits for what was asked in the background, at most the longest budget
+// of the groups. It returns nil; from then on answers are not asked for before
+// their end, and ended ones stand in at once.
+func (f *Forwarder) Close() error {
+	f.background.close()
+	return nil
+}
+
 // Lookup answers what is in memory. The reply is made in dst's memory. Lookup
-// neither waits, allocates nor keeps a slice.
+// neither waits nor keeps a slice, and allocates only when it has an answer
+// asked for again in the background.
 func (f *Forwarder) Lookup(dst, query []byte, from Peer) ([]byte, Verdict) {
 	q := question{from: from}
 	if fault := f.read(&q, query); fault != wire.Sound {
 		return f.reject(dst, &q, fault)
 	}
-	if e := f.cache.Get(q.hash, q.key()); e != nil && e.Live(from.Received) {
-		a := answer{e, FromCache}
-		reply := f.write(dst, &q, a, nil, from.Received)
-		f.countMemory(&q, e.Route(), a, len(reply))
-		return reply, Answered
+	if f.noSnooping && !q.RD() {
+		return f.refuse(dst, &q, wire.Refused, wire.EDEProhibited), Answered
 	}
-	if z := f.table.find(q.folded(), q.Type); z.route == nil || refused(&q.Query) {
+	if e := f.cache.Get(q.hash, q.key()); e != nil && e.Live(from.Received) {
+		if e.Due(from.Received) {
+			f.prefetch(&q, e, from.Received)
+		}
+		return f.recall(dst, &q, e), Answered
+	}
+	z := f.table.find(q.folded(), q.Type)
+	if z.route == nil || refused(&q.Query) {
 		return f.answerLocally(dst, &q, z), Answered
 	}
+	if z.route.Policy.ShareNXDomain {
+		if e := f.denial(&q); e != nil && e.Live(from.Received) {
+			return f.recall(dst, &q, e), Answered
+		}
+	}
 	return nil, Miss
+}
+
+// recall writes the answer that is in memory.
+func (f *Forwarder) recall(dst []byte, q *question, e *cache.Entry) []byte {
+	a := answer{e, FromCache}
+	reply := f.write(dst, q, a, nil, q.from.Received)
+	f.countMemory(q, e.Route(), a, len(reply))
+	return reply
+}
+
+// denial is what is known of the question's name being no name at all, whatever
+// the type.
+func (f *Forwarder) denial(q *question) *cache.Entry {
+	var buf [wire.MaxKey]byte
+	key := wire.AppendKeyOfType(buf[:0], q.key(), 0)
+	return f.cache.Get(f.cache.Hash(key), key)
 }
 
 // Done times the queries that Lookup answered since the last call for the same
@@ -144,89 +198,26 @@ type answer struct {
 	source Source
 }
 
-// resolve finds the answer to a question that was not in memory. An ended
-// answer stands in when no new one can be had, and for a while after that
-// without asking again. ok is false for one follower too many.
+// answered is the answer that asking gave.
+func answered(e *cache.Entry) answer {
+	if e != nil && e.Kind() == cache.Failure {
+		return answer{e, FromFailure}
+	}
+	return answer{e, FromServers}
+}
+
+// resolve finds the answer to a question that was not in memory. ok is false
+// for one follower too many.
 func (f *Forwarder) resolve(ctx context.Context, dst []byte, q *question, z *zone) (a answer, ok bool) {
 	now := f.now()
 	old := f.cache.Get(q.hash, q.key())
-	if old != nil && old.Live(now) {
+	switch {
+	case old == nil:
+	case old.Live(now):
 		return answer{old, FromCache}, true // it came while this query waited for its turn
-	}
-	standby := old != nil && old.Standby(&z.route.Policy, now)
-	if standby && !old.Rested(now) {
-		return answer{old, FromStale}, true
+	case old.Standby(&z.route.Policy, now):
+		return f.renew(q, z, old, now), true
 	}
 	e, ok := f.share(ctx, dst, q, z)
-	if !ok {
-		return a, false
-	}
-	if e.Kind() != cache.Failure {
-		return answer{e, FromServers}, true
-	}
-	if standby && (z.route.Policy.StaleOnError || e.EDE() == wire.EDENoReachable) {
-		old.Postpone(f.now() + z.route.Policy.Recheck)
-		return answer{old, FromStale}, true
-	}
-	return answer{e, FromFailure}, true
-}
-
-// share asks the servers, or waits for the flight that already asks the same.
-// Without RD a server may answer less, so such a question flies alone.
-func (f *Forwarder) share(ctx context.Context, dst []byte, q *question, z *zone) (e *cache.Entry, ok bool) {
-	if !q.RD() {
-		return f.fetch(ctx, dst, q, z), true
-	}
-	fl, role := f.flights.join(q.hash, q.key())
-	switch role {
-	case leader:
-		e = f.fetch(ctx, dst, q, z)
-		f.flights.land(q.hash, fl, e)
-		return e, true
-	case follower:
-		f.shared.Add(1)
-		<-fl.done // the leader's own budget bounds the wait
-		return fl.entry, true
-	}
-	return nil, false
-}
-
-// fetch asks the route's servers and keeps what they say. Without an answer it
-// returns a Failure.
-func (f *Forwarder) fetch(ctx context.Context, dst []byte, q *question, z *zone) *cache.Entry {
-	r := z.route
-	defer r.inFlight.Add(-1)
-	if r.inFlight.Add(1) > int64(r.MaxInFlight) {
-		r.shed.Add(1)
-		return cache.NewFailure(q.key(), wire.ServFail, wire.EDENoReachable, 0, z.index, f.now())
-	}
-	reply, err := r.Group.Exchange(ctx, dst, &q.Query)
-	if err == nil && !reply.Simple() {
-		reply, err = rebuild(&reply)
-	}
-	now := f.now()
-	if err != nil {
-		return f.fail(q, z, wire.EDENoReachable, r.Policy.FailureTTL, now)
-	}
-	e, kind, keep := cache.NewEntry(q.key(), &reply, &r.Policy, z.index, now)
-	switch {
-	case kind == cache.Failure, kind == cache.Lame:
-		return f.fail(q, z, wire.EDENetworkError, r.Policy.ServFailTTL, now)
-	case keep && q.RD():
-		f.cache.Put(q.hash, e, now, 0)
-	default:
-		f.unkept.Add(1)
-	}
-	return e
-}
-
-// fail remembers for ttl that no answer was to be had (RFC 9520 section 3.2).
-// To the client every failure is SERVFAIL: some stub resolvers ignore other
-// codes and wait.
-func (f *Forwarder) fail(q *question, z *zone, ede wire.EDE, ttl, now time.Duration) *cache.Entry {
-	e := cache.NewFailure(q.key(), wire.ServFail, ede, ttl, z.index, now)
-	if q.RD() {
-		f.cache.Put(q.hash, e, now, z.route.Policy.MaxStale)
-	}
-	return e
+	return answered(e), ok
 }

@@ -9,6 +9,7 @@ const (
 	localNone     localKind = iota // not locally
 	localLoopback                  // localhost: loopback addresses (RFC 6761 section 6.3)
 	localNXDomain                  // names that must not be asked for
+	localNoData                    // names that exist and hold nothing
 )
 
 type localZone struct {
@@ -17,14 +18,26 @@ type localZone struct {
 }
 
 // localZones are the names that never leave the node: localhost (RFC 6761
-// section 6.3), invalid (RFC 6761 section 6.4) and onion (RFC 7686 section 2).
-// A route for one of them replaces it.
+// section 6.3), invalid (RFC 6761 section 6.4), onion (RFC 7686 section 2), and
+// resolver.arpa, by which a client asks this very resolver for its encrypted
+// addresses, of which there are none (RFC 9462). A route for one of them
+// replaces it.
 func localZones() []localZone {
 	return []localZone{
 		{"localhost.", localLoopback},
 		{"invalid.", localNXDomain},
 		{"onion.", localNXDomain},
+		{"resolver.arpa.", localNoData},
 	}
+}
+
+// denied are zones without names.
+func denied(names []string) []localZone {
+	zones := make([]localZone, len(names))
+	for i, name := range names {
+		zones[i] = localZone{name, localNXDomain}
+	}
+	return zones
 }
 
 // localTTL is the TTL of local answers in seconds.
@@ -40,13 +53,39 @@ func appendLocal(dst []byte, q *wire.Query, z *zone, udpSize uint16) []byte {
 	dst = wire.AppendAnswerHead(dst, q, rcode)
 	switch {
 	case z.local == localLoopback && q.Type == wire.TypeA:
-		dst = wire.AppendAnswer(dst, start, q.Type, localTTL, []byte{127, 0, 0, 1})
+		dst = wire.AppendAnswer(dst, start, q, localTTL, []byte{127, 0, 0, 1})
 	case z.local == localLoopback && q.Type == wire.TypeAAAA:
-		dst = wire.AppendAnswer(dst, start, q.Type, localTTL, []byte{15: 1})
+		dst = wire.AppendAnswer(dst, start, q, localTTL, []byte{15: 1})
 	default:
 		dst = wire.AppendSOA(dst, start, q, z.size, localTTL)
 	}
 	return wire.AppendOPT(dst, start, q, udpSize, wire.NoEDE)
+}
+
+// answerLocally answers a question that nobody is asked for: by its zone, or
+// with an error for its type or class.
+func (f *Forwarder) answerLocally(dst []byte, q *question, z *zone) []byte {
+	if reply, ok := f.answerChaos(dst, q); ok {
+		f.countRCode(q, f.table.none.index, FromLocal, wire.NoError, len(reply))
+		return reply
+	}
+	rcode, ede := refusal(&q.Query)
+	if rcode == wire.NoError && z.local == localNone {
+		rcode, ede = wire.ServFail, wire.EDENoRoute
+	}
+	if rcode != wire.NoError {
+		return f.refuse(dst, q, rcode, ede)
+	}
+	reply := appendLocal(dst[:0], &q.Query, z, f.udpSize)
+	f.countMemory(q, z.index, answer{nil, FromLocal}, len(reply))
+	return reply
+}
+
+// refuse answers with an error of our own making.
+func (f *Forwarder) refuse(dst []byte, q *question, rcode wire.RCode, ede wire.EDE) []byte {
+	reply := wire.AppendError(dst[:0], &q.Query, rcode, f.udpSize, ede)
+	f.countError(q, rcode, len(reply))
+	return reply
 }
 
 // refused reports whether refusal gives an error.

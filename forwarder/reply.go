@@ -60,24 +60,5 @@ func (f *Forwarder) reject(dst []byte, q *question, fault wire.Fault) ([]byte, V
 		f.dropped.Add(1)
 		return nil, Close
 	}
-	reply := wire.AppendError(dst[:0], &q.Query, rcode, f.udpSize, wire.NoEDE)
-	f.countError(q, rcode, len(reply))
-	return reply, Answered
-}
-
-// answerLocally answers a question that nobody is asked for: by its zone, or
-// with an error for its type or class.
-func (f *Forwarder) answerLocally(dst []byte, q *question, z *zone) []byte {
-	rcode, ede := refusal(&q.Query)
-	if rcode == wire.NoError && z.local == localNone {
-		rcode, ede = wire.ServFail, wire.EDENoRoute
-	}
-	if rcode != wire.NoError {
-		reply := wire.AppendError(dst[:0], &q.Query, rcode, f.udpSize, ede)
-		f.countError(q, rcode, len(reply))
-		return reply
-	}
-	reply := appendLocal(dst[:0], &q.Query, z, f.udpSize)
-	f.countMemory(q, z.index, answer{nil, FromLocal}, len(reply))
-	return reply
+	return f.refuse(dst, q, rcode, wire.NoEDE), Answered
 }

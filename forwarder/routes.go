@@ -50,6 +50,10 @@ type route struct {
 	shed     atomic.Uint64 // refused because MaxInFlight were in flight
 }
 
+// busy reports whether a part of MaxInFlight, of which share make the whole, is
+// in flight.
+func (r *route) busy(share int64) bool { return r.inFlight.Load() >= max(1, int64(r.MaxInFlight)/share) }
+
 // table finds the zone of a name. It never changes once made.
 type table struct {
 	zones  []*zone
@@ -95,8 +99,10 @@ func (t *table) add(name string, z *zone) error {
 		return fmt.Errorf("routes: %q is not a domain name; write labels of 1 to 63 bytes with dots between", name)
 	}
 	if old := t.byName[string(key)]; old != nil {
-		if old.local != localNone && z.route != nil {
-			old.route, old.local = z.route, localNone // a route of one's own replaces the default
+		if old.local != localNone {
+			if z.route != nil || z.local != localNone {
+				old.route, old.local = z.route, z.local // one's own replaces the default
+			}
 			return nil
 		}
 		return fmt.Errorf("routes: zone %q is named twice; keep one", name)

@@ -213,6 +213,12 @@ type Stats struct {
 	Dropped uint64
 	// Unkept is how many servers' answers were not to be kept.
 	Unkept uint64
+	// Renewed is how many answers were asked for again in the background, of
+	// which Prefetched before their end.
+	Renewed, Prefetched uint64
+	// Unfetched is how many were not, near their end, because their route was
+	// half full.
+	Unfetched uint64
 }
 
 // RouteStats is the state of one route.
@@ -271,6 +277,8 @@ func (f *Forwarder) Stats() Stats {
 		Surplus: f.surplus.Load(),
 		Dropped: f.dropped.Load(),
 		Unkept:  f.unkept.Load(),
+
+		Renewed: f.renewed.Load(), Prefetched: f.prefetched.Load(), Unfetched: f.unfetched.Load(),
 	}
 	for _, r := range f.table.routes {
 		s.Routes = append(s.Routes, RouteStats{

@@ -65,13 +65,19 @@ func (c *Cache) Get(hash uint64, key []byte) *Entry { return c.shard(hash).get(h
 
 // Put keeps e under its key in place of what was there, and drops the entries
 // not used for longest until the budget holds. An entry over MaxEntry is not
-// kept, and a Failure never takes the place of an answer that is live or may
-// still stand in until standby after its end.
-func (c *Cache) Put(hash uint64, e *Entry, now, standby time.Duration) {
+// kept, nor one before which p prefers what is there.
+func (c *Cache) Put(hash uint64, e *Entry, p *Policy, now time.Duration) {
 	if len(e.blob) <= MaxEntry {
-		c.shard(hash).put(hash, e, now-standby)
+		c.shard(hash).put(hash, e, p, now)
 	}
 }
+
+// Drop forgets the entry with the key whose Hash is given, if there is one.
+func (c *Cache) Drop(hash uint64, key []byte) { c.shard(hash).drop(hash, key) }
+
+// Hits is how often Get found the entry, whose key's Hash is given, and half
+// of the hits of the entry before it, so that popularity lasts and fades.
+func (c *Cache) Hits(hash uint64, e *Entry) uint32 { return c.shard(hash).hits(e) }
 
 func (c *Cache) shard(hash uint64) *shard {
 	return &c.shards[hash>>32&uint64(len(c.shards)-1)]

@@ -22,7 +22,7 @@ func newCache(t testing.TB, cfg cache.Config) *cache.Cache {
 }
 
 func put(c *cache.Cache, k []byte, e *cache.Entry, now, standby time.Duration) {
-	c.Put(c.Hash(k), e, now, standby)
+	c.Put(c.Hash(k), e, &cache.Policy{MaxStale: standby}, now)
 }
 
 func get(c *cache.Cache, k []byte) *cache.Entry { return c.Get(c.Hash(k), k) }

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"bytes"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -17,17 +18,22 @@ type Entry struct {
 	keyLen uint16
 	run    run
 	until  time.Duration // the answer holds until then
+	due    time.Duration // from then on a hit may ask for it again
 	stored time.Duration
+	hits   uint32 // guarded by the shard's lock
 	kind   Kind
 	rcode  wire.RCode // of a Failure
 	ede    wire.EDE   // of a Failure
 	route  uint8
+	sure   bool
 
 	// Refreshing is taken by whoever asks the servers for this entry again
 	// while it is still being served, so that one asks and not all.
 	Refreshing atomic.Bool
-	// recheck is the time before which a failed refresh is not tried again.
+	// recheck is the time before which a failed refresh is not tried again, and
+	// why is how it failed.
 	recheck atomic.Int64
+	why     atomic.Uint32
 }
 
 // run is a row of address records of one size and owner in the answer section,
@@ -39,19 +45,29 @@ type run struct{ at, size, n uint16 }
 // are waiting for it now. A reply that is no answer gives a nil entry and its
 // Kind, Failure or Lame. Of the arguments nothing is kept but copies.
 func NewEntry(key []byte, r *wire.Reply, p *Policy, route uint8, now time.Duration) (e *Entry, kind Kind, keep bool) {
-	kind, life := p.judge(r)
+	kind, seconds, settled := p.judge(r)
 	if kind == Failure || kind == Lame {
 		return nil, kind, false
 	}
+	if p.Minimal && kind == Positive && !extras(r.Type) && !wire.WantsProof(key) {
+		short := r.Minimal()
+		r = &short
+	}
+	life := time.Duration(seconds) * time.Second
 	e = &Entry{
 		blob:   make([]byte, 0, len(key)+len(r.Msg)),
 		keyLen: uint16(len(key)),
 		kind:   kind,
 		route:  route,
+		sure:   settled,
 		stored: now,
-		until:  now + time.Duration(life)*time.Second,
+		until:  now + life,
+		due:    p.due(r, now, life),
 	}
 	e.blob = r.AppendBare(append(e.blob, key...))
+	if p.KeepAA && r.Authoritative() {
+		wire.SetAA(e.msg())
+	}
 	e.index(r, p)
 	return e, kind, life > 0
 }
@@ -68,6 +84,18 @@ func NewFailure(key []byte, rcode wire.RCode, ede wire.EDE, ttl time.Duration, r
 		route:  route,
 		stored: now,
 		until:  now + ttl,
+		due:    math.MaxInt64,
+	}
+}
+
+// ForAnyType is a copy of the entry under the key of its name alone: what it
+// says of the name holds for every question type.
+func (e *Entry) ForAnyType() *Entry {
+	blob := make([]byte, 0, len(e.blob))
+	blob = append(wire.AppendKeyOfType(blob, e.Key(), 0), e.msg()...)
+	return &Entry{
+		blob: blob, ttls: e.ttls, keyLen: e.keyLen, kind: e.kind, route: e.route,
+		until: e.until, due: math.MaxInt64, stored: e.stored,
 	}
 }
 
@@ -163,11 +191,30 @@ func (e *Entry) Standby(p *Policy, now time.Duration) bool {
 	return e.kind != Failure && now < e.until+p.MaxStale
 }
 
-// Postpone notes a failed refresh: until then, Rested is false.
-func (e *Entry) Postpone(until time.Duration) { e.recheck.Store(int64(until)) }
+// Due reports whether the live answer is so near its end at now that it is
+// worth asking for it again.
+func (e *Entry) Due(now time.Duration) bool { return now >= e.due }
 
-// Rested reports whether a refresh may be tried at now.
-func (e *Entry) Rested(now time.Duration) bool { return int64(now) >= e.recheck.Load() }
+// Postpone notes a refresh that failed, and why: until then, none is tried.
+func (e *Entry) Postpone(until time.Duration, why wire.EDE) {
+	e.why.Store(uint32(why))
+	e.recheck.Store(int64(until))
+}
+
+// Resting reports whether a refresh that failed keeps another from being tried
+// at now, and why it failed.
+func (e *Entry) Resting(now time.Duration) (why wire.EDE, yes bool) {
+	return wire.EDE(e.why.Load()), int64(now) < e.recheck.Load()
+}
+
+// Denies reports whether the entry says that its name does not exist, not only
+// that the name an alias leads to does not (RFC 6604 section 3).
+func (e *Entry) Denies() bool { return e.kind == NXDomain && wire.AnswerCount(e.msg()) == 0 }
+
+// Settles reports whether the answer puts an end to what was known before, even
+// if it is not kept itself: not when it was cut short, or denies without a SOA
+// record and so may come from a server that does not know.
+func (e *Entry) Settles() bool { return e.sure }
 
 // Append appends the reply to q, which must have the entry's key: TTLs lowered
 // by the age in whole seconds, q's own ID, flags and spelling, and the
@@ -180,13 +227,13 @@ func (e *Entry) Append(dst []byte, q *wire.Query, now time.Duration, rotate bool
 	return dst
 }
 
-// AppendStale appends the ended answer with the TTL that p gives it. AD is
-// cleared: nobody vouches for it any more.
+// AppendStale appends the ended answer with the TTL that p gives it. AA and AD
+// are cleared: nobody vouches for it any more.
 func (e *Entry) AppendStale(dst []byte, q *wire.Query, p *Policy, rotate bool) []byte {
 	start := len(dst)
 	dst = e.appendTurned(dst, q.ID, rotate)
 	wire.CapTTLs(dst[start:], e.ttls, seconds(p.StaleTTL))
-	wire.ClearAD(dst[start:])
+	wire.ClearClaims(dst[start:])
 	wire.Echo(dst[start:], q)
 	return dst
 }
@@ -205,7 +252,9 @@ func (e *Entry) appendTurned(dst []byte, turn uint16, rotate bool) []byte {
 	return append(dst, msg[end:]...)
 }
 
-func (e *Entry) key() []byte { return e.blob[:e.keyLen] }
+// Key is the entry's key; it must not be changed.
+func (e *Entry) Key() []byte { return e.blob[:e.keyLen] }
+
 func (e *Entry) msg() []byte { return e.blob[e.keyLen:] }
 
 // cost is what the entry takes of the budget, in bytes: its own allocations

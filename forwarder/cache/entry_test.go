@@ -93,9 +93,15 @@ func TestStale(t *testing.T) {
 	if !e.Standby(p, 7*time.Second+time.Hour-1) || e.Standby(p, 7*time.Second+time.Hour) {
 		t.Error("stands in for longer or shorter than MaxStale after its end")
 	}
-	e.Postpone(20 * time.Second)
-	if e.Rested(19*time.Second) || !e.Rested(20*time.Second) {
-		t.Error("the recheck time is not kept")
+	if _, resting := e.Resting(0); resting {
+		t.Error("a new entry rests")
+	}
+	e.Postpone(20*time.Second, wire.EDENetworkError)
+	if why, resting := e.Resting(20*time.Second - 1); !resting || why != wire.EDENetworkError {
+		t.Error("the recheck time or the reason is not kept")
+	}
+	if _, resting := e.Resting(20 * time.Second); resting {
+		t.Error("the recheck time does not end")
 	}
 }
 

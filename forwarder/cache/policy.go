@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"math"
 	"time"
 
 	"github.com/nodens-dns/nodens/forwarder/wire"
@@ -35,11 +36,26 @@ type Policy struct {
 	// MaxNegativeTTL caps what an SOA record allows for "no such name" and "no
 	// such type" (RFC 2308 section 5).
 	MaxNegativeTTL time.Duration
+	// PreferPositive is how long after its end a positive answer still stands
+	// before a negative one, at most MaxStale. Default 0: it does not.
+	PreferPositive time.Duration
+	// ShareNXDomain lets "no such name" to one question type answer all types
+	// (RFC 2308 section 5). Default false: some servers say it of types alone.
+	ShareNXDomain bool
+
 	// FailureTTL is how long it is remembered that no server answered, 1 s to
 	// 5 min (RFC 9520 section 3.2).
 	FailureTTL time.Duration
 	// ServFailTTL is the same for servers that answered with an error.
 	ServFailTTL time.Duration
+	// MaxServFailTTL is what ServFailTTL grows to, twofold each time, for a
+	// question that goes on failing. At most 5 min. Default 0: it does not grow.
+	MaxServFailTTL time.Duration
+
+	// StaleWait is how long a client waits for a new answer before the ended
+	// one stands in; the asking goes on (the client response timer of RFC 8767
+	// section 5). Default 1 s. Negative: not at all, if StaleOnError is set.
+	StaleWait time.Duration
 	// Recheck is how long a stale answer is given without asking again after
 	// asking has failed.
 	Recheck time.Duration
@@ -52,6 +68,16 @@ type Policy struct {
 	// StaleTTL is the time to live shown with a stale answer, at most the
 	// record's own (RFC 8767 section 4 recommends 30 s).
 	StaleTTL time.Duration
+
+	// Prefetch is how many hits an answer needs for being asked for again in
+	// the last tenth of its life. Default 0: never.
+	Prefetch uint32
+	// KeepAA shows the AA bit of the server. Default false: a forwarder is no
+	// authority.
+	KeepAA bool
+	// Minimal leaves out the authority and additional records of positive
+	// answers, but for types whose clients use them. Default false.
+	Minimal bool
 }
 
 const (
@@ -63,26 +89,92 @@ const (
 	maxRecords = 1024
 	// maxChain is how many CNAME records are followed.
 	maxChain = 32
+	// defaultStaleWait fits several names into the 5 s that clients wait.
+	defaultStaleWait = time.Second
+	// minPrefetch is the shortest life that is renewed before its end.
+	minPrefetch = 5 * time.Second
 )
 
+// Wait is StaleWait, 0 for not at all.
+func (p *Policy) Wait() time.Duration {
+	if p.StaleWait == 0 || p.StaleWait < 0 && !p.StaleOnError {
+		return defaultStaleWait
+	}
+	return max(p.StaleWait, 0)
+}
+
+// MayStandIn reports whether an ended answer may be given in place of a failure
+// for this reason, or, without one, of an answer it was preferred to.
+func (p *Policy) MayStandIn(why wire.EDE) bool {
+	return p.StaleOnError || why == wire.EDENoReachable || why == wire.NoEDE
+}
+
+// Prefers reports whether old stands at now before a new answer that is e.
+func (p *Policy) Prefers(old, e *Entry, now time.Duration) bool {
+	switch e.kind {
+	case NoData, NXDomain:
+		bound := min(p.PreferPositive, p.MaxStale)
+		return bound > 0 && old.kind == Positive && now < old.until+bound
+	case Failure:
+		return old.kind != Failure && now < old.until+p.MaxStale
+	}
+	return false
+}
+
+// FailureLife is how long a failure is remembered whose reason is why. old is
+// what was there before it, if anything. Only errors of servers last longer and
+// longer: they tell of the name, while silence tells of the servers, which may
+// be back at any moment.
+func (p *Policy) FailureLife(old *Entry, why wire.EDE, now time.Duration) time.Duration {
+	if why == wire.EDENoReachable {
+		return p.FailureTTL
+	}
+	life := p.ServFailTTL
+	if old != nil && old.kind == Failure && now < old.until+p.MaxServFailTTL {
+		life = max(life, min(2*(old.until-old.stored), p.MaxServFailTTL))
+	}
+	return life
+}
+
+// due is when an answer that ends after life may be asked for again.
+func (p *Policy) due(r *wire.Reply, now, life time.Duration) time.Duration {
+	if p.Prefetch == 0 || life < minPrefetch || r.Type == wire.TypeANY {
+		return math.MaxInt64
+	}
+	return now + life - max(life/10, time.Second)
+}
+
+// extras reports whether clients use the additional records of answers of a
+// type: they spare a question for each name in the data.
+func extras(t wire.Type) bool {
+	const naptr, svcb, https = 35, 64, 65
+	switch t {
+	case wire.TypeSRV, wire.TypeMX, wire.TypeNS, wire.TypeANY, naptr, svcb, https:
+		return true
+	}
+	return false
+}
+
 // judge classifies a reply and gives the time it may be kept in seconds, 0 for
-// not at all. It reads the records' own TTLs, before any clamp.
-func (p *Policy) judge(r *wire.Reply) (Kind, uint32) {
-	kind := classify(r)
+// not at all. settled is false for what says nothing for certain: a reply that
+// is cut short, and a denial without the SOA record that tells it from a server
+// that does not know. It reads the records' own TTLs, before any clamp.
+func (p *Policy) judge(r *wire.Reply) (kind Kind, life uint32, settled bool) {
+	kind = classify(r)
 	switch {
 	case kind == Lame, kind == Failure:
-		return kind, 0
+		return kind, 0, false
 	case r.TC, r.Class != wire.ClassIN: // RFC 1035 section 7.4: TC is never kept
-		return kind, 0
+		return kind, 0, false
 	}
 	life, soa := p.lifetime(r)
 	if kind != Positive && !soa {
-		return kind, 0 // RFC 2308 section 5: negative without SOA is not kept
+		return kind, 0, false // RFC 2308 section 5: negative without SOA is not kept
 	}
 	if r.Type == wire.TypeANY {
 		life = min(life, maxANY)
 	}
-	return kind, life
+	return kind, life, true
 }
 
 // lifetime is the least TTL of all records, clamped, where an SOA record of a
@@ -115,67 +207,6 @@ func (p *Policy) clamp(r *wire.Reply, rr wire.Record) uint32 {
 		return min(ttl, wire.SOAMinimum(r.Msg, rr), seconds(p.MaxNegativeTTL))
 	}
 	return min(max(ttl, seconds(p.MinTTL)), seconds(p.MaxTTL))
-}
-
-// classify tells what a reply says about its question.
-func classify(r *wire.Reply) Kind {
-	switch {
-	case r.TC:
-		return Positive // incomplete, but an answer
-	case r.RCode == wire.NXDomain:
-		return NXDomain
-	case r.RCode != wire.NoError:
-		return Failure
-	case r.Count(wire.Answer)+r.Count(wire.Authority) > maxRecords:
-		return Positive
-	case answers(r):
-		return Positive
-	case has(r, wire.Authority, wire.TypeSOA):
-		return NoData
-	case r.Count(wire.Answer) == 0 && has(r, wire.Authority, wire.TypeNS):
-		return Lame
-	}
-	return NoData
-}
-
-// answers follows the chain of CNAME records from the question's name and
-// reports whether it ends at a record of the type asked for.
-func answers(r *wire.Reply) bool {
-	name := r.Name()
-	for range maxChain {
-		found, next := step(r, name)
-		if found || next == 0 {
-			return found
-		}
-		name = next
-	}
-	return false
-}
-
-// step looks at the answers about one name: is one of the type asked for, and
-// if not, to which name (its offset, 0 for none) does a CNAME lead?
-func step(r *wire.Reply, name int) (found bool, next int) {
-	var rr wire.Record
-	for c := r.Records(); c.Next(&rr) && rr.Section == wire.Answer; {
-		switch {
-		case !wire.EqualNames(r.Msg, rr.Owner, name):
-		case rr.Type == r.Type, r.Type == wire.TypeANY:
-			return true, 0
-		case rr.Type == wire.TypeCNAME:
-			next = rr.Data
-		}
-	}
-	return false, next
-}
-
-func has(r *wire.Reply, s wire.Section, t wire.Type) bool {
-	var rr wire.Record
-	for c := r.Records(); c.Next(&rr); {
-		if rr.Section == s && rr.Type == t {
-			return true
-		}
-	}
-	return false
 }
 
 func seconds(d time.Duration) uint32 { return uint32(max(0, min(d/time.Second, 1<<31-1))) }

@@ -38,20 +38,24 @@ func (s *shard) get(hash uint64, key []byte) *Entry {
 	if !ok {
 		return nil
 	}
-	if !bytes.Equal(e.key(), key) {
+	if !bytes.Equal(e.Key(), key) {
 		s.stats.Collisions++
 		return nil
 	}
+	e.hits++
 	return e
 }
 
-// put keeps e. An answer that ended after useful stands before a Failure.
-func (s *shard) put(hash uint64, e *Entry, useful time.Duration) {
+// put keeps e, unless p prefers what was there under the same key.
+func (s *shard) put(hash uint64, e *Entry, p *Policy, now time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old, ok := s.lru.Peek(hash); ok {
-		if e.kind == Failure && old.kind != Failure && old.until > useful && bytes.Equal(old.key(), e.key()) {
-			return
+		if bytes.Equal(old.Key(), e.Key()) {
+			if p.Prefers(old, e, now) {
+				return
+			}
+			e.hits = old.hits / 2
 		}
 		s.count(old, -1)
 	}
@@ -65,6 +69,21 @@ func (s *shard) put(hash uint64, e *Entry, useful time.Duration) {
 		s.count(old, -1)
 		s.stats.Evictions[old.kind]++
 	}
+}
+
+func (s *shard) drop(hash uint64, key []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old, ok := s.lru.Peek(hash); ok && bytes.Equal(old.Key(), key) {
+		s.lru.Remove(hash)
+		s.count(old, -1)
+	}
+}
+
+func (s *shard) hits(e *Entry) uint32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return e.hits
 }
 
 func (s *shard) count(e *Entry, n int64) {

@@ -150,9 +150,9 @@ func TestEcho(t *testing.T) {
 	}
 }
 
-func TestClearAD(t *testing.T) {
-	msg := answerTo(ad|rd|ra, 0, 0, 0)
-	wire.ClearAD(msg)
+func TestClearClaims(t *testing.T) {
+	msg := answerTo(aa|ad|rd|ra, 0, 0, 0)
+	wire.ClearClaims(msg)
 	if diff := cmp.Diff(answerTo(rd|ra, 0, 0, 0), msg); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

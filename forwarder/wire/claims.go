@@ -21,3 +21,6 @@ func (r Reply) Minimal() Reply {
 	r.counts[Authority], r.counts[Additional] = 0, 0
 	return r
 }
+
+// AnswerCount is the number of answer records. msg must hold a whole header.
+func AnswerCount(msg []byte) int { return int(get16(msg, offANCount)) }

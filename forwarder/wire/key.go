@@ -19,11 +19,15 @@ func AppendKeyQuery(dst, key []byte) []byte {
 	}
 	dst = append(appendHeader(dst, 0, flags), key[:last]...)
 	put16(dst[start:], offQDCount, 1)
-	if key[last]&keyDO != 0 {
+	if WantsProof(key) {
 		dst = appendOPT(dst, start, MinUDPSize, 0, true, NoEDE)
 	}
 	return dst
 }
+
+// WantsProof reports whether a key is that of a client who asks for DNSSEC
+// records.
+func WantsProof(key []byte) bool { return key[len(key)-1]&keyDO != 0 }
 
 // AppendKeyOfType appends a key as it would be for another question type. Type
 // 0, which nobody may ask for, makes a key of the name alone.

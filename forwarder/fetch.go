@@ -1,0 +1,121 @@
+package forwarder
+
+import (
+	"context"
+	"time"
+
+	"github.com/nodens-dns/nodens/forwarder/cache"
+	"github.com/nodens-dns/nodens/forwarder/wire"
+)
+
+// share asks the servers, or waits for the flight that already asks the same.
+// Without RD a server may answer less, so such a question flies alone.
+func (f *Forwarder) share(ctx context.Context, dst []byte, q *question, z *zone) (e *cache.Entry, ok bool) {
+	if !q.RD() {
+		return f.fetch(ctx, dst, q, z), true
+	}
+	fl, role := f.flights.join(q.hash, q.key())
+	switch role {
+	case leader:
+		e = f.fetch(ctx, dst, q, z)
+		f.flights.land(q.hash, fl, e)
+		return e, true
+	case follower:
+		f.shared.Add(1)
+		<-fl.done // the leader's own budget bounds the wait
+		return fl.entry, true
+	}
+	return nil, false
+}
+
+// fetch asks the route's servers and keeps what they say. Without an answer it
+// returns a Failure.
+func (f *Forwarder) fetch(ctx context.Context, dst []byte, q *question, z *zone) *cache.Entry {
+	r := z.route
+	defer r.inFlight.Add(-1)
+	if r.inFlight.Add(1) > int64(r.MaxInFlight) {
+		return f.shed(q.key(), z)
+	}
+	reply, err := r.Group.Exchange(ctx, dst, &q.Query)
+	if err == nil && !reply.Simple() {
+		reply, err = rebuild(&reply)
+	}
+	now := f.now()
+	if err != nil {
+		return f.fail(q, z, wire.EDENoReachable, now)
+	}
+	e, kind, keep := cache.NewEntry(q.key(), &reply, &r.Policy, z.index, now)
+	if kind == cache.Failure || kind == cache.Lame {
+		return f.fail(q, z, wire.EDENetworkError, now)
+	}
+	if !keep || !q.RD() {
+		f.unkept.Add(1)
+	}
+	if q.RD() {
+		f.keep(q.hash, q.key(), e, &r.Policy, keep, now)
+	}
+	return e
+}
+
+// keep puts an answer in the place of what was known before. One that may not
+// be kept leaves the place empty.
+func (f *Forwarder) keep(hash uint64, key []byte, e *cache.Entry, p *cache.Policy, keep bool, now time.Duration) {
+	switch {
+	case keep && f.preferred(hash, key, e, p, now):
+		return
+	case keep:
+		f.cache.Put(hash, e, p, now)
+	case e.Settles():
+		f.cache.Drop(hash, key)
+	}
+	if keep && p.ShareNXDomain && e.Denies() {
+		name := e.ForAnyType()
+		f.cache.Put(f.cache.Hash(name.Key()), name, p, now)
+	}
+}
+
+// preferred reports whether what was known before stands before e, and lets it
+// rest if so.
+func (f *Forwarder) preferred(hash uint64, key []byte, e *cache.Entry, p *cache.Policy, now time.Duration) bool {
+	if p.PreferPositive == 0 || e.Kind() == cache.Positive {
+		return false
+	}
+	old := f.cache.Get(hash, key)
+	if old == nil || !p.Prefers(old, e, now) {
+		return false
+	}
+	old.Postpone(now+p.Recheck, wire.NoEDE)
+	return true
+}
+
+// fail remembers that no answer was to be had (RFC 9520 section 3.2): in place
+// of nothing, or with the answer that stands in. To the client every failure is
+// SERVFAIL: some stub resolvers ignore other codes and wait.
+func (f *Forwarder) fail(q *question, z *zone, why wire.EDE, now time.Duration) *cache.Entry {
+	p := &z.route.Policy
+	old := f.cache.Get(q.hash, q.key())
+	life := p.FailureLife(old, why, now)
+	e := cache.NewFailure(q.key(), wire.ServFail, why, life, z.index, now)
+	if !q.RD() {
+		return e
+	}
+	if old != nil && old.Kind() != cache.Failure {
+		if p.MayStandIn(why) {
+			life = p.Recheck
+		}
+		old.Postpone(now+life, why)
+	}
+	f.cache.Put(q.hash, e, p, now)
+	return e
+}
+
+// shed is the failure of a question that is not asked because too many are.
+func (f *Forwarder) shed(key []byte, z *zone) *cache.Entry {
+	z.route.shed.Add(1)
+	return f.failure(key, z, wire.EDENoReachable)
+}
+
+// failure is one that is not remembered.
+func (f *Forwarder) failure(key []byte, z *zone, why wire.EDE) *cache.Entry {
+	return cache.NewFailure(key, wire.ServFail, why, 0, z.index, f.now())
+}

@@ -1,0 +1,95 @@
+package forwarder
+
+import (
+	"context"
+	"time"
+
+	"github.com/nodens-dns/nodens/forwarder/cache"
+	"github.com/nodens-dns/nodens/forwarder/wire"
+)
+
+// renew answers a question whose answer has ended: anew if that can be had in
+// the time a client should wait, else with the ended one (RFC 8767 section 5).
+// For a while after a failure nobody is asked.
+func (f *Forwarder) renew(q *question, z *zone, old *cache.Entry, now time.Duration) answer {
+	p := &z.route.Policy
+	why, resting := old.Resting(now)
+	if !resting {
+		fl := f.refresh(q.hash, q.key(), z)
+		e := await(fl, p.Wait())
+		switch {
+		case e == nil, e.Kind() != cache.Failure && p.Prefers(old, e, now):
+			return answer{old, FromStale}
+		case e.Kind() != cache.Failure:
+			return answer{e, FromServers}
+		}
+		why = e.EDE()
+	}
+	if p.MayStandIn(why) {
+		return answer{old, FromStale}
+	}
+	return answer{f.failure(q.key(), z, why), FromFailure}
+}
+
+// await is what comes of a flight within a time; nil when nothing has come yet.
+func await(fl *flight, wait time.Duration) *cache.Entry {
+	if fl == nil || wait == 0 {
+		return nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-fl.done:
+		return fl.entry
+	case <-timer.C:
+		return nil
+	}
+}
+
+// refresh has a key asked for in the background, unless it is being asked for
+// already. It returns the flight, nil for one follower too many.
+func (f *Forwarder) refresh(hash uint64, key []byte, z *zone) *flight {
+	fl, role := f.flights.join(hash, key)
+	switch role {
+	case follower:
+		f.shared.Add(1)
+	case leader:
+		if z.route.busy(1) || !f.background.start(func() { f.fly(fl, hash, z) }) {
+			f.flights.land(hash, fl, f.shed(fl.key, z))
+			return fl
+		}
+		f.renewed.Add(1)
+	}
+	return fl
+}
+
+// fly leads a flight for which no client is needed.
+func (f *Forwarder) fly(fl *flight, hash uint64, z *zone) {
+	q := new(question)
+	f.read(q, wire.AppendKeyQuery(nil, fl.key))
+	e := f.fetch(context.Background(), nil, q, z) // the group's own budget ends it
+	if now := f.cache.Get(hash, fl.key); now != nil {
+		now.Refreshing.Store(false)
+	}
+	f.flights.land(hash, fl, e)
+}
+
+// prefetch has a popular answer asked for again before it ends, so that nobody
+// waits for it. It takes a free half of the route at most, and one question for
+// each answer at one time.
+func (f *Forwarder) prefetch(q *question, e *cache.Entry, now time.Duration) {
+	z := f.table.zones[e.Route()]
+	if z.route == nil || f.cache.Hits(q.hash, e) < z.route.Policy.Prefetch {
+		return
+	}
+	if _, resting := e.Resting(now); resting || !e.Refreshing.CompareAndSwap(false, true) {
+		return
+	}
+	if z.route.busy(2) {
+		f.unfetched.Add(1)
+		e.Refreshing.Store(false)
+		return
+	}
+	f.prefetched.Add(1)
+	f.refresh(q.hash, q.key(), z)
+}
