@@ -26,6 +26,7 @@ func (w *Watcher) Replace(all []Slice) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.counters.Replaces++
+	w.restored = false
 	urgent := false
 	kept := make(map[key]bool, len(all))
 	for i := range all {
@@ -72,11 +73,33 @@ func (w *Watcher) Relocate(self Self) {
 // put stores a slice and reports whether that must not wait. The lock is held.
 func (w *Watcher) put(s *Slice) (urgent bool) {
 	before, after := w.world.put(s)
-	if after.ignored.faulty() && (before == nil || before.ignored != after.ignored) {
-		w.cfg.Log.Warn("ignored a part of a slice",
-			zap.Stringer("slice", after.key), zap.Stringer("ignored", &after.ignored))
+	for _, k := range faulty() {
+		if after.ignored[k] > 0 && !w.told[k] {
+			w.told[k] = true
+			w.cfg.Log.Warn("a slice holds what is ignored; this kind is told once, and counted in the status",
+				zap.Stringer("slice", after.key), zap.Stringer("kind", k), zap.Int("count", after.ignored[k]))
+		}
 	}
 	return losesLocal(before, after, w.self.Node)
+}
+
+// NodeZone says which zone the Node object of this node names, "" for none. It
+// counts when neither Self nor an endpoint on this node tells the zone: those
+// agree with the zones of the other endpoints by construction.
+func (w *Watcher) NodeZone(zone string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if zone == w.nodeZone {
+		return
+	}
+	w.cfg.Log.Info("the Node of this node is in another zone", zap.String("zone", zone), zap.String("before", w.nodeZone))
+	if w.nodeZone != "" {
+		// The node has moved: what an endpoint said that is gone is old. One
+		// that is there says it again.
+		w.seenZone = ""
+	}
+	w.nodeZone = zone
+	w.touch(false)
 }
 
 // touch wakes Run. The lock is held.

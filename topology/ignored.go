@@ -19,6 +19,8 @@ const (
 	NoPort                     // a slice with endpoints and without a port for DNS
 	NoAddress                  // an endpoint without address
 	BadAddress                 // an endpoint whose address is no usable unicast address of its family
+	OwnAddress                 // an endpoint where we listen ourselves: queries would go round in a loop
+	TooMany                    // an endpoint after the first 1000 of its slice
 	ExtraAddress               // an address after an endpoint's first
 	kinds
 )
@@ -27,7 +29,7 @@ const (
 func (k Kind) String() string {
 	names := [kinds]string{
 		"other-namespace", "other-service", "other-manager", "other-type", "other-family",
-		"placeholder", "no-port", "no-address", "bad-address", "extra-address",
+		"placeholder", "no-port", "no-address", "bad-address", "own-address", "too-many", "extra-address",
 	}
 	if k >= kinds {
 		return "unknown"
@@ -45,10 +47,19 @@ func (i *Ignored) add(other *Ignored) {
 	}
 }
 
-// faulty reports whether anything was ignored that should not be there: slices
-// of others and placeholders are a matter of course.
-func (i *Ignored) faulty() bool {
-	return i[OtherManager]+i[NoPort]+i[NoAddress]+i[BadAddress] > 0
+// faulty lists the kinds of things that should not be there: slices of others
+// and placeholders are a matter of course.
+func faulty() []Kind {
+	return []Kind{OtherManager, NoPort, NoAddress, BadAddress, OwnAddress, TooMany}
+}
+
+// Kinds lists every kind.
+func Kinds() []Kind {
+	list := make([]Kind, kinds)
+	for k := range list {
+		list[k] = Kind(k)
+	}
+	return list
 }
 
 // String lists the kinds that occurred, e.g. "no-address=1 bad-address=2".

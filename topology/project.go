@@ -46,6 +46,10 @@ type Rules struct {
 	UDPPort string
 	TCPPort string
 
+	// Own are the addresses we listen on ourselves: an endpoint there is ignored.
+	// Default none.
+	Own []netip.AddrPort
+
 	// Families lists the wanted address families, the preferred one first; the
 	// other gives alternate addresses. A family that is not listed is ignored.
 	// Default IPv4, IPv6.
@@ -63,8 +67,19 @@ func (r Rules) withDefaults() Rules {
 		r.Families = []Family{IPv4, IPv6}
 	}
 	r.ManagedBy = slices.Clone(r.ManagedBy)
+	r.Own = slices.Clone(r.Own)
 	r.Families = slices.Clone(r.Families)
 	return r
+}
+
+// maxEndpoints is how many endpoints the API allows in a slice.
+const maxEndpoints = 1000
+
+// own reports whether we listen at one of the ports of an address.
+func (r *Rules) own(addr netip.Addr, ports ...uint16) bool {
+	return slices.ContainsFunc(ports, func(port uint16) bool {
+		return slices.Contains(r.Own, netip.AddrPortFrom(addr, port))
+	})
 }
 
 // Project turns a slice into the endpoints it stands for and counts what it
@@ -82,11 +97,17 @@ func Project(s *Slice, rules Rules) ([]Endpoint, Ignored) {
 		ignored[NoPort]++
 		return nil, ignored
 	}
-	endpoints := make([]Endpoint, 0, len(s.Endpoints))
-	for i := range s.Endpoints {
-		from := &s.Endpoints[i]
+	known := s.Endpoints[:min(len(s.Endpoints), maxEndpoints)]
+	ignored[TooMany] += len(s.Endpoints) - len(known)
+	endpoints := make([]Endpoint, 0, len(known))
+	for i := range known {
+		from := &known[i]
 		addr, ok := address(from, family, s.AllowLoopback, &ignored)
 		if !ok {
+			continue
+		}
+		if rules.own(addr, udp, tcp) {
+			ignored[OwnAddress]++
 			continue
 		}
 		e := endpoint(from)

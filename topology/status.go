@@ -14,16 +14,23 @@ type Counters struct {
 
 // Status is a snapshot for status pages and metrics.
 type Status struct {
-	Self   Self // with the zone in use
-	Synced bool
+	Self Self // with the zone in use
+	// ZoneFrom says who told the zone.
+	ZoneFrom ZoneFrom
+	Synced   bool
 	// Endpoints is every known endpoint, one line per copy, ordered by family
 	// and address. Empty while only a kept Table remains.
 	Endpoints []Placement
 	Slices    int
 	// Ignored counts what is ignored in the slices known now.
 	Ignored Ignored
-	// Table is what was last published.
+	// Table is what was last published, without the fallback.
 	Table Table
+	// Fallback says that no endpoint was ever known and the fallback is asked.
+	Fallback bool
+	// Restored says that what is known is from a snapshot on disk, which no
+	// source has confirmed yet.
+	Restored bool
 	// Empty says that no endpoint is known and Table is made of former ones;
 	// EmptyFor tells since when.
 	Empty    bool
@@ -43,7 +50,6 @@ func (w *Watcher) Status() Status {
 	now := w.cfg.Now()
 	records := w.world.byAge()
 	s := Status{
-		Self:      w.where(),
 		Synced:    w.synced,
 		Slices:    len(records),
 		Table:     w.current,
@@ -51,6 +57,9 @@ func (w *Watcher) Status() Status {
 		SourceAge: now - w.lastEvent,
 		Counters:  w.counters,
 	}
+	s.Self, s.ZoneFrom = w.where()
+	s.Fallback = !w.cfg.Fallback.none() && w.current.Empty()
+	s.Restored = w.restored
 	if w.published {
 		s.TableAge = now - w.lastTable
 	}

@@ -25,6 +25,9 @@ type Config struct {
 	// Options says how endpoints are ranked.
 	Options Options
 
+	// Fallback is asked while no endpoint is known, and last while some are.
+	Fallback Fallback
+
 	// Publish is given every new Table, from the goroutine of Run, one call at
 	// a time, and never one equal to the previous. Required.
 	Publish func(Table)
@@ -84,7 +87,11 @@ type Watcher struct {
 	mu         sync.Mutex // guards all below; never held while publishing
 	self       Self
 	seenZone   string // zone of this node by its endpoints; kept when they go
+	nodeZone   string // by its Node object
+	savedZone  string // by the snapshot
 	world      world
+	told       [kinds]bool // kinds of ignored things that were logged
+	restored   bool        // the world is that of a snapshot
 	synced     bool
 	dirty      bool
 	published  bool
@@ -121,6 +128,9 @@ func (w *Watcher) Ready() <-chan struct{} { return w.ready }
 func (w *Watcher) Run(ctx context.Context) error {
 	hold := time.NewTimer(w.cfg.EmptyHold) // set anew when a hold begins
 	defer hold.Stop()
+	if !w.cfg.Fallback.none() {
+		w.cfg.Publish(w.cfg.Fallback.apply(Table{}))
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -157,7 +167,7 @@ func (w *Watcher) refresh() time.Duration {
 	if !changed {
 		return wait
 	}
-	w.cfg.Publish(next)
+	w.cfg.Publish(w.cfg.Fallback.apply(next))
 	select {
 	case <-w.ready:
 	default:
@@ -194,16 +204,8 @@ func (w *Watcher) rank() Table {
 	if zone := zoneOf(records, w.self.Node); zone != "" {
 		w.seenZone = zone
 	}
-	return table(w.world.views(records, w.where(), w.cfg.Options))
-}
-
-// where is Self with the best known zone.
-func (w *Watcher) where() Self {
-	self := w.self
-	if self.Zone == "" {
-		self.Zone = w.seenZone
-	}
-	return self
+	self, _ := w.where()
+	return table(w.world.views(records, self, w.cfg.Options))
 }
 
 // hold keeps an empty world from erasing the last good set. For a while the set
