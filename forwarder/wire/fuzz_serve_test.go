@@ -42,7 +42,11 @@ func (c client) query(m *dns.Msg) []byte {
 	end, _ := dns.PackDomainName(m.Question[0].Name, q, 0, nil, false)
 	q = q[:end]
 	if c.upper {
-		q = bytes.ToUpper(q)
+		for i, b := range q {
+			if 'a' <= b && b <= 'z' { // no other byte, and no length, is a letter
+				q[i] -= 'a' - 'A'
+			}
+		}
 	}
 	q = append(q, byte(m.Question[0].Qtype>>8), byte(m.Question[0].Qtype), byte(m.Question[0].Qclass>>8), byte(m.Question[0].Qclass))
 	if !c.edns {
