@@ -55,10 +55,11 @@ func TestTruncatedIsReturnedWhenTCPFails(t *testing.T) {
 		"garbage": func(r *request) {
 			r.send([]byte("this is no DNS message at all"))
 		},
-		"another's reply": func(r *request) {
-			msg := makeReply(t, r.msg, 0)
-			msg[0]++
-			r.send(msg)
+		"another ID": func(r *request) {
+			r.send(forgeries["another ID"].make(t, r.msg))
+		},
+		"another name": func(r *request) {
+			r.send(forgeries["another name"].make(t, r.msg))
 		},
 	}
 	for name, overTCP := range tests {
@@ -71,11 +72,13 @@ func TestTruncatedIsReturnedWhenTCPFails(t *testing.T) {
 				}
 			})
 			cfg := inOrder
-			cfg.Budget = 500 * time.Millisecond
+			if name == "silent" {
+				cfg.Budget = 500 * time.Millisecond
+			}
 			g := group(t, cfg, plain(s))
-			r, _ := mustAnswer(t, g, "a.test", wire.NoError)
-			if !r.TC {
-				t.Error("TC is not set")
+			r, took := mustAnswer(t, g, "name.test", wire.NoError)
+			if !r.TC || took > soon {
+				t.Errorf("TC %v after %v", r.TC, took)
 			}
 			if n := len(s.requests(true)); n != 1 {
 				t.Errorf("asked %d times over TCP", n)
@@ -88,6 +91,15 @@ func TestTruncatedIsReturnedWhenTCPFails(t *testing.T) {
 	t.Run("no TCP address", func(t *testing.T) {
 		s := serve(t, large(t))
 		g := group(t, inOrder, upstream.Table{Last: []upstream.Member{{UDP: s.addr}}})
+		if r, _ := mustAnswer(t, g, "a.test", wire.NoError); !r.TC {
+			t.Error("TC is not set")
+		}
+	})
+	t.Run("another server fails", func(t *testing.T) {
+		s, other := serve(t, large(t)), serve(t, coded(t, 2))
+		table := plain(s, other)
+		table.Tiers[upstream.ClusterTier][0].TCP = deadTCP(t)
+		g := group(t, inOrder, table)
 		if r, _ := mustAnswer(t, g, "a.test", wire.NoError); !r.TC {
 			t.Error("TC is not set")
 		}
