@@ -166,8 +166,6 @@ func TestServiceIsFoundByItsLabel(t *testing.T) {
 	}
 	s.Ready("a1", false)
 	o.measured("|||a1!")
-	s.AddService() // the default one appears after all
-	waitFor(t, "the default Service", time.Minute, func() bool { return o.source.Status().Service == cluster.Service })
 	s.Ready("a1", true)
 	o.measured("a1|||")
 }

@@ -125,7 +125,7 @@ func TestSliceWithNonsense(t *testing.T) {
 	zero := int32(0)
 	s.AddSlice(&discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Name: "fqdn"},
-		AddressType: discoveryv1.AddressTypeFQDN, //nolint:staticcheck // whoever makes one is ignored
+		AddressType: discoveryv1.AddressTypeFQDN,
 		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"dns.example.com"}}},
 	})
 	s.AddSlice(&discoveryv1.EndpointSlice{
