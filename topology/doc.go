@@ -11,6 +11,10 @@
 // was announced in; a tier is a set of endpoints equally near; a target is what
 // the reader of a Table makes of one Member.
 //
-// Goroutines: [Watcher.Run] is the only one of this package. It belongs to the
-// caller, who also owns the one that runs the Source.
+// A [Keeper] keeps the world of a Watcher on disk and restores it at a start
+// while the source cannot be reached.
+//
+// Goroutines: [Watcher.Run] and [Keeper.Run] belong to the caller, who also owns
+// the one that runs the Source. While it restores, a Keeper has one for each of
+// at most ten endpoints it asks; they have ended when the attempt is over.
 package topology

@@ -12,7 +12,7 @@ import (
 type world struct {
 	rules   Rules
 	records map[key]*record
-	clock   uint64 // arrivals so far
+	clock   uint64 // changes so far
 }
 
 // record is one slice after projection.
@@ -51,7 +51,10 @@ func (w *world) put(s *Slice) (before, after *record) {
 // remove forgets a slice and returns what was there, nil for nothing.
 func (w *world) remove(k key) *record {
 	before := w.records[k]
-	delete(w.records, k)
+	if before != nil {
+		w.clock++
+		delete(w.records, k)
+	}
 	return before
 }
 
