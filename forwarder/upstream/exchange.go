@@ -136,7 +136,7 @@ func (x *exchange) attempt() {
 		if t == nil {
 			break
 		}
-		if x.made == 0 {
+		if x.made == 0 && !x.slots[trialSlot].trial {
 			x.tryAnother(t)
 		}
 		a := &x.slots[x.made]

@@ -1,8 +1,6 @@
 package upstream
 
-import (
-	"errors"
-)
+import "errors"
 
 // ask puts the question to t in slot a, as t's transport, family and EDNS
 // memory say.
@@ -62,6 +60,7 @@ func (x *exchange) handle(ev event) bool {
 		if !x.freed {
 			x.freed, a.fresh, a.via = true, true, nil
 			x.again(a)
+			x.turn(a)
 			return false
 		}
 		fallthrough
@@ -134,7 +133,9 @@ func (x *exchange) askTCP(a *attempt) {
 // failed notes the failure of slot a. The network's word that a server is not
 // there may be forged, so that the slot may go on as failing.
 func (x *exchange) failed(a *attempt, err error, p progress) {
-	x.failure, x.failedAt = err, a.to.addr
+	if !a.trial {
+		x.failure, x.failedAt = err, a.to.addr
+	}
 	s := a.to.score
 	if isUnreachable(err) && !a.alt && a.to.hasBoth(a.byTCP) {
 		s.altUntil.Store(int64(x.now + altFor))
