@@ -32,8 +32,9 @@ const (
 	TypeOther = 19
 	// Types counts question types: TypeIndex tells which is where.
 	Types = TypeOther + 1
-	// RCodes counts the response codes 0 to 15.
-	RCodes = 16
+	// RCodes counts the response codes 0 to 15 and BADVERS, the only longer one
+	// that is given.
+	RCodes = int(wire.BadVers) + 1
 )
 
 // SizeBounds are the upper bounds of the size buckets in bytes.
@@ -130,7 +131,7 @@ func (c *cell) count(q *question, size int, src Source, rcode wire.RCode) {
 	c.requests[proto][family][TypeIndex(q.Type)].Add(1)
 	c.requestSize[proto].add(q.size)
 	c.responseSize[proto].add(size)
-	c.responses[src][rcode%RCodes].Add(1)
+	c.responses[src][min(int(rcode), RCodes-1)].Add(1)
 	if q.DO {
 		c.do.Add(1)
 	}

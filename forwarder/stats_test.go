@@ -32,6 +32,9 @@ func TestCounters(t *testing.T) {
 	r.Done(six, 3*time.Millisecond)
 	do, _ := r.ask(pack(t, edns(question("a.test.", dns.TypeMX), 1232, true)), forwarder.UDP)
 	r.ask([]byte("short"), forwarder.UDP)
+	newer := edns(question("a.test.", dns.TypeA), 1232, false)
+	newer.IsEdns0().SetVersion(1)
+	r.ask(pack(t, newer), forwarder.UDP)
 
 	root := zone(r.Stats(), ".")
 	a, mx := forwarder.TypeIndex(wire.TypeA), forwarder.TypeIndex(wire.TypeMX)
@@ -43,6 +46,7 @@ func TestCounters(t *testing.T) {
 		"DO":           {root.DO, 1},
 		"from servers": {root.Responses[forwarder.FromServers][0], 2},
 		"from cache":   {root.Responses[forwarder.FromCache][0], 2},
+		"BADVERS":      {zone(r.Stats(), "dropped").Responses[forwarder.FromLocal][wire.BadVers], 1},
 		"query bytes":  {root.RequestSize[forwarder.UDP].Sum, uint64(2*len(q) + len(q) + wire.OPTLen)},
 		"TCP bytes":    {root.ResponseSize[forwarder.TCP].Sum, uint64(len(q) + 16)},
 		"small":        {root.ResponseSize[forwarder.UDP].Buckets[1], 3},

@@ -8,6 +8,7 @@ import (
 	"github.com/nodens-dns/nodens/forwarder"
 	"github.com/nodens-dns/nodens/forwarder/cache"
 	"github.com/nodens-dns/nodens/forwarder/upstream"
+	"github.com/nodens-dns/nodens/forwarder/wire"
 )
 
 // timeBounds are the buckets of all durations in seconds: 0.25 ms, doubled 15
@@ -72,8 +73,11 @@ func rcodeName(rcode int) string {
 		"NOERROR", "FORMERR", "SERVFAIL", "NXDOMAIN", "NOTIMP", "REFUSED",
 		"YXDOMAIN", "YXRRSET", "NXRRSET", "NOTAUTH", "NOTZONE",
 	}
-	if rcode < len(names) {
+	switch {
+	case rcode < len(names):
 		return names[rcode]
+	case rcode == int(wire.BadVers):
+		return "BADVERS"
 	}
 	return fmt.Sprint("RCODE", rcode)
 }
