@@ -1,41 +1,27 @@
-// Command reflector is the yardstick for a DNS server in Go on one UDP socket:
+// Package reflector is the yardstick for a DNS server in Go on one UDP socket:
 // one read, one write, nothing between. It sends every query back as its own
 // reply, with one fixed A record.
 //
-// It has one goroutine per socket beside main's.
-package main
+// [Run] has one goroutine per socket and waits for them.
+package reflector
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
-	"os/signal"
 	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-func main() {
-	addr := flag.String("addr", "127.0.0.1:5300", "address and port to listen on")
-	sockets := flag.Int("sockets", 1, "number of sockets that share the port, 1 to 64")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *addr, *sockets); err != nil {
-		fmt.Fprintln(os.Stderr, "reflector:", err)
-		os.Exit(1)
-	}
-}
-
-// run reflects until ctx ends.
-func run(ctx context.Context, addr string, sockets int) error {
+// Run reflects on an address, with so many sockets that share the port, 1 to
+// 64, until ctx ends.
+func Run(ctx context.Context, addr string, sockets int) error {
 	if sockets < 1 || sockets > 64 {
-		return fmt.Errorf("-sockets is %d, want 1 to 64", sockets)
+		return fmt.Errorf("reflector: %d sockets, want 1 to 64", sockets)
 	}
 	config := net.ListenConfig{Control: reusePort}
 	var conns []*net.UDPConn
@@ -43,14 +29,13 @@ func run(ctx context.Context, addr string, sockets int) error {
 		conn, err := config.ListenPacket(ctx, "udp", addr)
 		if err != nil {
 			closeAll(conns)
-			return fmt.Errorf("listen on %s: %w", addr, err)
+			return fmt.Errorf("reflector: listen on %s: %w", addr, err)
 		}
 		packets := conn.(*net.UDPConn)
 		_ = packets.SetReadBuffer(4 << 20) // as much of it as the kernel allows
 		conns = append(conns, packets)
 		addr = conn.LocalAddr().String() // port 0 was chosen by the first
 	}
-	fmt.Println("reflecting on", addr)
 	var running sync.WaitGroup
 	for _, conn := range conns {
 		running.Go(func() { reflect(conn) })
