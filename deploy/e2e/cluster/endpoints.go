@@ -83,19 +83,10 @@ func (s *Stage) PatchService(patch string) {
 }
 
 // AddSlice makes a slice of the Service that its controller does not own. Its
-// labels, ports and family are those of the controller's unless they are set.
+// ports and family are those of the controller's unless they are set.
 func (s *Stage) AddSlice(slice *discoveryv1.EndpointSlice) {
 	s.t.Helper()
-	if slice.Labels == nil {
-		slice.Labels = map[string]string{}
-	}
-	slice.Labels[discoveryv1.LabelServiceName] = Service
-	if slice.AddressType == "" {
-		slice.AddressType = discoveryv1.AddressTypeIPv4
-	}
-	if slice.Ports == nil {
-		slice.Ports = dnsPorts()
-	}
+	complete(slice)
 	s.touch()
 	_, err := s.cluster.Admin.DiscoveryV1().EndpointSlices(s.Namespace).Create(s.t.Context(), slice, metav1.CreateOptions{})
 	s.must("create slice", err)
@@ -104,6 +95,7 @@ func (s *Stage) AddSlice(slice *discoveryv1.EndpointSlice) {
 // UpdateSlice replaces a slice made by AddSlice.
 func (s *Stage) UpdateSlice(slice *discoveryv1.EndpointSlice) {
 	s.t.Helper()
+	complete(slice)
 	s.touch()
 	_, err := s.cluster.Admin.DiscoveryV1().EndpointSlices(s.Namespace).Update(s.t.Context(), slice, metav1.UpdateOptions{})
 	s.must("update slice", err)
@@ -115,6 +107,19 @@ func (s *Stage) RemoveSlice(name string) {
 	s.touch()
 	err := s.cluster.Admin.DiscoveryV1().EndpointSlices(s.Namespace).Delete(s.t.Context(), name, metav1.DeleteOptions{})
 	s.must("delete slice", err)
+}
+
+func complete(slice *discoveryv1.EndpointSlice) {
+	if slice.Labels == nil {
+		slice.Labels = map[string]string{}
+	}
+	slice.Labels[discoveryv1.LabelServiceName] = Service
+	if slice.AddressType == "" {
+		slice.AddressType = discoveryv1.AddressTypeIPv4
+	}
+	if slice.Ports == nil {
+		slice.Ports = dnsPorts()
+	}
 }
 
 func dnsPorts() []discoveryv1.EndpointPort {

@@ -95,9 +95,9 @@ func (s *Stage) Slices(ctx context.Context) string {
 	for i := range list.Items {
 		slice := &list.Items[i]
 		text += fmt.Sprintf("%s %s %v %d endpoints\n", slice.Name, slice.AddressType, slice.Labels, len(slice.Endpoints))
-		for n := range min(len(slice.Endpoints), 10) {
-			line, err := json.Marshal(&slice.Endpoints[n])
-			text += fmt.Sprintf("    %s %v\n", line, err)
+		for n := range min(len(slice.Endpoints), 4) {
+			line, _ := json.Marshal(&slice.Endpoints[n])
+			text += fmt.Sprintf("    %s\n", line)
 		}
 	}
 	return text
