@@ -6,17 +6,18 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nodens-dns/nodens/forwarder"
+	"github.com/nodens-dns/nodens/forwarder/dnstest"
 )
 
 // TestAnsweredWithoutAServer lists what never leaves the node.
 func TestAnsweredWithoutAServer(t *testing.T) {
 	class := func(c uint16) *dns.Msg {
-		m := question("version.bind.", dns.TypeTXT)
+		m := dnstest.Question("version.bind.", dns.TypeTXT)
 		m.Question[0].Qclass = c
 		return m
 	}
 	opcode := func(op int) *dns.Msg {
-		m := question("a.test.", dns.TypeSOA)
+		m := dnstest.Question("a.test.", dns.TypeSOA)
 		m.Opcode = op
 		return m
 	}
@@ -26,33 +27,33 @@ func TestAnsweredWithoutAServer(t *testing.T) {
 		rcode  int
 		answer string // data of the first answer record
 	}{
-		{"localhost A", question("localhost.", dns.TypeA), 0, "127.0.0.1"},
-		{"localhost AAAA", question("LocalHost.", dns.TypeAAAA), 0, "::1"},
-		{"below localhost", question("a.b.localhost.", dns.TypeA), 0, "127.0.0.1"},
-		{"localhost MX", question("localhost.", dns.TypeMX), 0, ""},
-		{"invalid", question("x.invalid.", dns.TypeA), dns.RcodeNameError, ""},
-		{"onion", question("x.onion.", dns.TypeA), dns.RcodeNameError, ""},
+		{"localhost A", dnstest.Question("localhost.", dns.TypeA), 0, "127.0.0.1"},
+		{"localhost AAAA", dnstest.Question("LocalHost.", dns.TypeAAAA), 0, "::1"},
+		{"below localhost", dnstest.Question("a.b.localhost.", dns.TypeA), 0, "127.0.0.1"},
+		{"localhost MX", dnstest.Question("localhost.", dns.TypeMX), 0, ""},
+		{"invalid", dnstest.Question("x.invalid.", dns.TypeA), dns.RcodeNameError, ""},
+		{"onion", dnstest.Question("x.onion.", dns.TypeA), dns.RcodeNameError, ""},
 		{"class CH", class(dns.ClassCHAOS), dns.RcodeRefused, ""},
 		{"class ANY", class(dns.ClassANY), dns.RcodeRefused, ""},
-		{"type 0", question("a.test.", 0), dns.RcodeFormatError, ""},
-		{"type OPT", question("a.test.", dns.TypeOPT), dns.RcodeFormatError, ""},
-		{"type TSIG", question("a.test.", dns.TypeTSIG), dns.RcodeFormatError, ""},
-		{"AXFR", question("a.test.", dns.TypeAXFR), dns.RcodeRefused, ""},
-		{"IXFR", question("a.test.", dns.TypeIXFR), dns.RcodeRefused, ""},
-		{"MAILA", question("a.test.", dns.TypeMAILA), dns.RcodeNotImplemented, ""},
+		{"type 0", dnstest.Question("a.test.", 0), dns.RcodeFormatError, ""},
+		{"type OPT", dnstest.Question("a.test.", dns.TypeOPT), dns.RcodeFormatError, ""},
+		{"type TSIG", dnstest.Question("a.test.", dns.TypeTSIG), dns.RcodeFormatError, ""},
+		{"AXFR", dnstest.Question("a.test.", dns.TypeAXFR), dns.RcodeRefused, ""},
+		{"IXFR", dnstest.Question("a.test.", dns.TypeIXFR), dns.RcodeRefused, ""},
+		{"MAILA", dnstest.Question("a.test.", dns.TypeMAILA), dns.RcodeNotImplemented, ""},
 		{"NOTIFY", opcode(dns.OpcodeNotify), dns.RcodeNotImplemented, ""},
 		{"UPDATE", opcode(dns.OpcodeUpdate), dns.RcodeNotImplemented, ""},
 	}
 	for _, tt := range tests {
 		for _, withOPT := range []bool{false, true} {
 			t.Run(tt.name, func(t *testing.T) {
-				r := newRig(t, addresses(1))
+				r := newRig(t, dnstest.Addresses(1))
 				m := tt.query.Copy()
 				if withOPT {
 					m.SetEdns0(4096, true)
 				}
 				got, hit := r.exchange(m, forwarder.UDP)
-				if !hit || r.server.asked() != 0 {
+				if !hit || r.server.Asked() != 0 {
 					t.Error("not answered at once")
 				}
 				if got.Rcode != tt.rcode || got.Opcode != m.Opcode || got.Question[0] != m.Question[0] {
@@ -82,12 +83,12 @@ func checkData(t *testing.T, m *dns.Msg, data string) {
 }
 
 func TestRoutes(t *testing.T) {
-	named := func(name string) *server {
-		return &server{reply: func(q *dns.Msg) *dns.Msg {
-			m := addresses(1)(q)
+	named := func(name string) *dnstest.Group {
+		return dnstest.NewGroup(func(q *dns.Msg) *dns.Msg {
+			m := dnstest.Addresses(1)(q)
 			m.Answer[0] = &dns.TXT{Hdr: dns.RR_Header{Name: q.Question[0].Name, Rrtype: dns.TypeTXT, Class: dns.ClassINET, Ttl: 5}, Txt: []string{name}}
 			return m
-		}}
+		})
 	}
 	r := newRig(t, nil, func(c *forwarder.Config) {
 		base := c.Routes[0]
@@ -116,7 +117,7 @@ func TestRoutes(t *testing.T) {
 		{"x.invalid.", dns.TypeTXT, "own"},
 	}
 	for _, tt := range tests {
-		got, _ := r.exchange(question(tt.name, tt.qtype), forwarder.UDP)
+		got, _ := r.exchange(dnstest.Question(tt.name, tt.qtype), forwarder.UDP)
 		if len(got.Answer) != 1 || got.Answer[0].(*dns.TXT).Txt[0] != tt.want {
 			t.Errorf("%s %s: got %v, want %q", tt.name, dns.TypeToString[tt.qtype], got.Answer, tt.want)
 		}
@@ -124,8 +125,8 @@ func TestRoutes(t *testing.T) {
 }
 
 func TestNoRoute(t *testing.T) {
-	r := newRig(t, addresses(1), func(c *forwarder.Config) { c.Routes[0].Zones = []string{"cluster.local."} })
-	got, hit := r.exchange(edns(question("example.", dns.TypeA), 1232, false), forwarder.UDP)
+	r := newRig(t, dnstest.Addresses(1), func(c *forwarder.Config) { c.Routes[0].Zones = []string{"cluster.local."} })
+	got, hit := r.exchange(edns(dnstest.Question("example.", dns.TypeA), 1232, false), forwarder.UDP)
 	if !hit || got.Rcode != dns.RcodeServerFailure || extended(got) != dns.ExtendedErrorCodeNotAuthoritative {
 		t.Errorf("got %v", got)
 	}
@@ -133,10 +134,10 @@ func TestNoRoute(t *testing.T) {
 
 func TestBadRoutes(t *testing.T) {
 	for name, routes := range map[string][]forwarder.Route{
-		"twice":     {{Zones: []string{"a.", "A"}, Group: &server{}, MaxInFlight: 1}},
-		"no name":   {{Zones: []string{"a..b"}, Group: &server{}, MaxInFlight: 1}},
-		"no zones":  {{Group: &server{}, MaxInFlight: 1}},
-		"no bound":  {{Zones: []string{"a."}, Group: &server{}}},
+		"twice":     {{Zones: []string{"a.", "A"}, Group: dnstest.NewGroup(nil), MaxInFlight: 1}},
+		"no name":   {{Zones: []string{"a..b"}, Group: dnstest.NewGroup(nil), MaxInFlight: 1}},
+		"no zones":  {{Group: dnstest.NewGroup(nil), MaxInFlight: 1}},
+		"no bound":  {{Zones: []string{"a."}, Group: dnstest.NewGroup(nil)}},
 		"no server": {{Zones: []string{"a."}, MaxInFlight: 1}},
 	} {
 		if _, err := forwarder.New(forwarder.Config{Routes: routes}); err == nil {

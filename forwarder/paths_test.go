@@ -8,6 +8,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nodens-dns/nodens/forwarder"
+	"github.com/nodens-dns/nodens/forwarder/dnstest"
 )
 
 // path is a way by which an answer reaches a client. Every way must give the
@@ -31,7 +32,7 @@ var paths = []path{
 	{name: "stale", stale: true, before: func(r *rig, m *dns.Msg) {
 		r.exchange(m, forwarder.UDP)
 		r.turn(time.Minute)
-		r.server.reply = rcode(dns.RcodeServerFailure)
+		r.server.Script(dnstest.RCode(dns.RcodeServerFailure))
 	}},
 }
 
@@ -52,7 +53,7 @@ func shown(m *dns.Msg) want {
 
 func TestEveryPath(t *testing.T) {
 	upstream := func(q *dns.Msg) *dns.Msg {
-		r := addresses(3)(q)
+		r := dnstest.Addresses(3)(q)
 		r.AuthenticatedData = q.AuthenticatedData
 		r.Authoritative = true
 		r.SetEdns0(4096, q.IsEdns0() != nil && q.IsEdns0().Do())
@@ -64,17 +65,17 @@ func TestEveryPath(t *testing.T) {
 		make func() *dns.Msg
 		want want
 	}{
-		{"plain", func() *dns.Msg { return question("a.test.", dns.TypeA) }, want{Name: "a.test."}},
-		{"mixed case", func() *dns.Msg { return question("A.TesT.", dns.TypeA) }, want{Name: "A.TesT."}},
-		{"EDNS", func() *dns.Msg { return edns(question("a.test.", dns.TypeA), 1232, false) }, want{Name: "a.test.", OPT: true}},
-		{"DO", func() *dns.Msg { return edns(question("a.test.", dns.TypeA), 1232, true) }, want{Name: "a.test.", OPT: true, DO: true, AD: true}},
+		{"plain", func() *dns.Msg { return dnstest.Question("a.test.", dns.TypeA) }, want{Name: "a.test."}},
+		{"mixed case", func() *dns.Msg { return dnstest.Question("A.TesT.", dns.TypeA) }, want{Name: "A.TesT."}},
+		{"EDNS", func() *dns.Msg { return edns(dnstest.Question("a.test.", dns.TypeA), 1232, false) }, want{Name: "a.test.", OPT: true}},
+		{"DO", func() *dns.Msg { return edns(dnstest.Question("a.test.", dns.TypeA), 1232, true) }, want{Name: "a.test.", OPT: true, DO: true, AD: true}},
 		{"AD", func() *dns.Msg {
-			m := question("a.test.", dns.TypeA)
+			m := dnstest.Question("a.test.", dns.TypeA)
 			m.AuthenticatedData = true
 			return m
 		}, want{Name: "a.test.", AD: true}},
 		{"options", func() *dns.Msg {
-			m := edns(question("a.test.", dns.TypeA), 1232, false)
+			m := edns(dnstest.Question("a.test.", dns.TypeA), 1232, false)
 			m.IsEdns0().Option = []dns.EDNS0{
 				&dns.EDNS0_NSID{Code: dns.EDNS0NSID},
 				&dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: "0011223344556677"},
@@ -138,18 +139,18 @@ func TestEveryPathFitsTheClient(t *testing.T) {
 		make  func() *dns.Msg
 		limit int
 	}{
-		{"no EDNS", func() *dns.Msg { return question("a.test.", dns.TypeA) }, 512},
-		{"EDNS 100", func() *dns.Msg { return edns(question("a.test.", dns.TypeA), 100, false) }, 512},
-		{"EDNS 600", func() *dns.Msg { return edns(question("a.test.", dns.TypeA), 600, false) }, 600},
-		{"EDNS 4096", func() *dns.Msg { return edns(question("a.test.", dns.TypeA), 4096, false) }, 1232},
-		{"EDNS 65535", func() *dns.Msg { return edns(question("a.test.", dns.TypeA), 65535, false) }, 1232},
+		{"no EDNS", func() *dns.Msg { return dnstest.Question("a.test.", dns.TypeA) }, 512},
+		{"EDNS 100", func() *dns.Msg { return edns(dnstest.Question("a.test.", dns.TypeA), 100, false) }, 512},
+		{"EDNS 600", func() *dns.Msg { return edns(dnstest.Question("a.test.", dns.TypeA), 600, false) }, 600},
+		{"EDNS 4096", func() *dns.Msg { return edns(dnstest.Question("a.test.", dns.TypeA), 4096, false) }, 1232},
+		{"EDNS 65535", func() *dns.Msg { return edns(dnstest.Question("a.test.", dns.TypeA), 65535, false) }, 1232},
 	}
 	for _, p := range paths {
 		for _, tt := range sizes {
 			t.Run(p.name+"/"+tt.name, func(t *testing.T) {
-				r := newRig(t, addresses(200))
+				r := newRig(t, dnstest.Addresses(200))
 				p.before(r, tt.make())
-				b, _ := r.ask(pack(t, tt.make()), p.proto)
+				b, _ := r.ask(dnstest.Pack(t, tt.make()), p.proto)
 				m := new(dns.Msg)
 				if err := m.Unpack(b); err != nil {
 					t.Fatal(err)
@@ -174,14 +175,14 @@ func TestEveryPathFitsTheClient(t *testing.T) {
 // TestADDoesNotDependOnWhoCameFirst has three clients in all orders.
 func TestADDoesNotDependOnWhoCameFirst(t *testing.T) {
 	upstream := func(q *dns.Msg) *dns.Msg {
-		r := addresses(1)(q)
+		r := dnstest.Addresses(1)(q)
 		r.AuthenticatedData = true
 		return r
 	}
 	clients := []func() *dns.Msg{
-		func() *dns.Msg { return question("a.test.", dns.TypeA) },
-		func() *dns.Msg { m := question("a.test.", dns.TypeA); m.AuthenticatedData = true; return m },
-		func() *dns.Msg { return edns(question("a.test.", dns.TypeA), 1232, true) },
+		func() *dns.Msg { return dnstest.Question("a.test.", dns.TypeA) },
+		func() *dns.Msg { m := dnstest.Question("a.test.", dns.TypeA); m.AuthenticatedData = true; return m },
+		func() *dns.Msg { return edns(dnstest.Question("a.test.", dns.TypeA), 1232, true) },
 	}
 	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 		r := newRig(t, upstream)
@@ -197,13 +198,13 @@ func TestADDoesNotDependOnWhoCameFirst(t *testing.T) {
 func TestCDIsAnotherAnswer(t *testing.T) {
 	r := newRig(t, func(q *dns.Msg) *dns.Msg {
 		if q.CheckingDisabled {
-			return addresses(1)(q)
+			return dnstest.Addresses(1)(q)
 		}
-		return rcode(dns.RcodeServerFailure)(q)
+		return dnstest.RCode(dns.RcodeServerFailure)(q)
 	})
 	for range 2 {
 		for _, cd := range []bool{true, false} {
-			m := question("a.test.", dns.TypeA)
+			m := dnstest.Question("a.test.", dns.TypeA)
 			m.CheckingDisabled = cd
 			got, _ := r.exchange(m, forwarder.UDP)
 			if (got.Rcode == dns.RcodeSuccess) != cd || got.CheckingDisabled != cd {
@@ -211,7 +212,7 @@ func TestCDIsAnotherAnswer(t *testing.T) {
 			}
 		}
 	}
-	if r.server.asked() != 2 {
-		t.Errorf("%d questions upstream, want one for each CD", r.server.asked())
+	if r.server.Asked() != 2 {
+		t.Errorf("%d questions upstream, want one for each CD", r.server.Asked())
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nodens-dns/nodens/forwarder"
 	"github.com/nodens-dns/nodens/forwarder/cache"
+	"github.com/nodens-dns/nodens/forwarder/dnstest"
 )
 
 func TestFailureIsServFail(t *testing.T) {
@@ -19,10 +20,10 @@ func TestFailureIsServFail(t *testing.T) {
 		reply func(*dns.Msg) *dns.Msg
 		ede   uint16
 	}{
-		{"silence", func(*dns.Msg) *dns.Msg { return nil }, dns.ExtendedErrorCodeNoReachableAuthority},
-		{"SERVFAIL", rcode(dns.RcodeServerFailure), dns.ExtendedErrorCodeNetworkError},
-		{"REFUSED", rcode(dns.RcodeRefused), dns.ExtendedErrorCodeNetworkError},
-		{"FORMERR", rcode(dns.RcodeFormatError), dns.ExtendedErrorCodeNetworkError},
+		{"silence", dnstest.Silent, dns.ExtendedErrorCodeNoReachableAuthority},
+		{"SERVFAIL", dnstest.RCode(dns.RcodeServerFailure), dns.ExtendedErrorCodeNetworkError},
+		{"REFUSED", dnstest.RCode(dns.RcodeRefused), dns.ExtendedErrorCodeNetworkError},
+		{"FORMERR", dnstest.RCode(dns.RcodeFormatError), dns.ExtendedErrorCodeNetworkError},
 		{"referral", func(q *dns.Msg) *dns.Msg {
 			m := new(dns.Msg).SetReply(q)
 			m.Ns = []dns.RR{&dns.NS{Hdr: dns.RR_Header{Name: "test.", Rrtype: dns.TypeNS, Class: dns.ClassINET, Ttl: 60}, Ns: "ns.test."}}
@@ -32,17 +33,17 @@ func TestFailureIsServFail(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRig(t, tt.reply)
-			got, _ := r.exchange(edns(question("a.test.", dns.TypeA), 1232, false), forwarder.UDP)
+			got, _ := r.exchange(edns(dnstest.Question("a.test.", dns.TypeA), 1232, false), forwarder.UDP)
 			if got.Rcode != dns.RcodeServerFailure || extended(got) != tt.ede {
 				t.Errorf("first: %v", got)
 			}
-			got, hit := r.exchange(edns(question("a.test.", dns.TypeA), 1232, false), forwarder.UDP)
+			got, hit := r.exchange(edns(dnstest.Question("a.test.", dns.TypeA), 1232, false), forwarder.UDP)
 			if !hit || got.Rcode != dns.RcodeServerFailure || extended(got) != dns.ExtendedErrorCodeCachedError {
 				t.Errorf("the failure is not remembered: hit %v, %v", hit, got)
 			}
 			r.turn(5 * time.Second)
-			r.server.reply = addresses(1)
-			if got, _ := r.exchange(question("a.test.", dns.TypeA), forwarder.UDP); got.Rcode != dns.RcodeSuccess {
+			r.server.Script(dnstest.Addresses(1))
+			if got, _ := r.exchange(dnstest.Question("a.test.", dns.TypeA), forwarder.UDP); got.Rcode != dns.RcodeSuccess {
 				t.Errorf("the failure sticks: %v", got)
 			}
 		})
@@ -51,24 +52,20 @@ func TestFailureIsServFail(t *testing.T) {
 
 // extended is the extended error code of a reply, 65535 without.
 func extended(m *dns.Msg) uint16 {
-	if opt := m.IsEdns0(); opt != nil {
-		for _, o := range opt.Option {
-			if ede, ok := o.(*dns.EDNS0_EDE); ok {
-				return ede.InfoCode
-			}
-		}
+	if code, ok := dnstest.Extended(m); ok {
+		return code
 	}
 	return 65535
 }
 
 func TestIdenticalMissesShareOneFlight(t *testing.T) {
-	r := newRig(t, addresses(1), func(c *forwarder.Config) { c.MaxFollowers = 1000 })
-	r.server.wait = make(chan struct{})
+	r := newRig(t, dnstest.Addresses(1), func(c *forwarder.Config) { c.MaxFollowers = 1000 })
+	release := r.server.Hold()
 	const clients = 200
 	var wg sync.WaitGroup
 	for i := range clients {
 		wg.Go(func() {
-			m := question([]string{"a.test.", "A.test.", "a.TEST."}[i%3], dns.TypeA)
+			m := dnstest.Question([]string{"a.test.", "A.test.", "a.TEST."}[i%3], dns.TypeA)
 			m.Id = uint16(i)
 			if i%2 == 0 {
 				m.SetEdns0(uint16(1000+i), false)
@@ -80,49 +77,49 @@ func TestIdenticalMissesShareOneFlight(t *testing.T) {
 		})
 	}
 	waitFor(t, func() bool { return r.Stats().Shared == clients-1 })
-	close(r.server.wait)
+	release()
 	wg.Wait()
-	if r.server.asked() != 1 {
-		t.Errorf("%d questions upstream for one name", r.server.asked())
+	if r.server.Asked() != 1 {
+		t.Errorf("%d questions upstream for one name", r.server.Asked())
 	}
 }
 
 func TestDifferentQuestionsDoNotShare(t *testing.T) {
-	r := newRig(t, addresses(1))
-	r.server.wait = make(chan struct{})
+	r := newRig(t, dnstest.Addresses(1))
+	release := r.server.Hold()
 	var wg sync.WaitGroup
-	cd := question("a.test.", dns.TypeA)
+	cd := dnstest.Question("a.test.", dns.TypeA)
 	cd.CheckingDisabled = true
-	rd := question("a.test.", dns.TypeA)
+	rd := dnstest.Question("a.test.", dns.TypeA)
 	rd.RecursionDesired = false
 	all := []*dns.Msg{
-		question("a.test.", dns.TypeA), question("a.test.", dns.TypeAAAA), question("b.test.", dns.TypeA),
-		edns(question("a.test.", dns.TypeA), 1232, true), cd, rd,
+		dnstest.Question("a.test.", dns.TypeA), dnstest.Question("a.test.", dns.TypeAAAA), dnstest.Question("b.test.", dns.TypeA),
+		edns(dnstest.Question("a.test.", dns.TypeA), 1232, true), cd, rd,
 	}
 	for _, m := range all {
 		wg.Go(func() { r.exchange(m, forwarder.UDP) })
 	}
-	waitFor(t, func() bool { return r.server.asked() == len(all) })
-	close(r.server.wait)
+	waitFor(t, func() bool { return r.server.Asked() == len(all) })
+	release()
 	wg.Wait()
 }
 
 func TestCollidingQuestionsDoNotShare(t *testing.T) {
-	r := newRig(t, addresses(1), func(c *forwarder.Config) {
+	r := newRig(t, dnstest.Addresses(1), func(c *forwarder.Config) {
 		c.Cache = newCache(t, cache.Config{Bytes: 1 << 20, HashBits: 1})
 	})
-	r.server.wait = make(chan struct{})
+	release := r.server.Hold()
 	var wg sync.WaitGroup
 	for i := range 5 {
 		name := fmt.Sprintf("n%d.test.", i)
 		wg.Go(func() {
-			if got, _ := r.exchange(question(name, dns.TypeA), forwarder.UDP); got.Answer[0].Header().Name != name {
+			if got, _ := r.exchange(dnstest.Question(name, dns.TypeA), forwarder.UDP); got.Answer[0].Header().Name != name {
 				t.Errorf("%s got %v", name, got.Answer)
 			}
 		})
 	}
-	waitFor(t, func() bool { return r.server.asked() == 5 })
-	close(r.server.wait)
+	waitFor(t, func() bool { return r.server.Asked() == 5 })
+	release()
 	wg.Wait()
 }
 
@@ -138,9 +135,9 @@ func waitFor(t *testing.T, ok func() bool) {
 }
 
 func TestFollowersAreBounded(t *testing.T) {
-	r := newRig(t, addresses(1), func(c *forwarder.Config) { c.MaxFollowers = 3 })
-	r.server.wait = make(chan struct{})
-	q := pack(t, question("a.test.", dns.TypeA))
+	r := newRig(t, dnstest.Addresses(1), func(c *forwarder.Config) { c.MaxFollowers = 3 })
+	release := r.server.Hold()
+	q := dnstest.Pack(t, dnstest.Question("a.test.", dns.TypeA))
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
@@ -153,7 +150,7 @@ func TestFollowersAreBounded(t *testing.T) {
 	if b, _ := r.ask(q, forwarder.UDP); b != nil {
 		t.Error("the fourth follower was answered")
 	}
-	close(r.server.wait)
+	release()
 	wg.Wait()
 	if n := r.Stats().Surplus; n != 1 {
 		t.Errorf("%d counted as surplus", n)
@@ -161,44 +158,44 @@ func TestFollowersAreBounded(t *testing.T) {
 }
 
 func TestFullRouteAnswersAtOnce(t *testing.T) {
-	other := &server{reply: addresses(1)}
-	r := newRig(t, addresses(1), func(c *forwarder.Config) {
+	other := dnstest.NewGroup(dnstest.Addresses(1))
+	r := newRig(t, dnstest.Addresses(1), func(c *forwarder.Config) {
 		c.Routes[0].MaxInFlight = 2
 		c.Routes = append(c.Routes, forwarder.Route{Zones: []string{"other."}, Group: other, MaxInFlight: 2, Policy: c.Routes[0].Policy})
 	})
-	r.exchange(question("old.test.", dns.TypeA), forwarder.UDP)
+	r.exchange(dnstest.Question("old.test.", dns.TypeA), forwarder.UDP)
 	r.turn(time.Minute)
-	r.server.wait = make(chan struct{})
+	release := r.server.Hold()
 	var wg sync.WaitGroup
 	for i := range 2 {
-		wg.Go(func() { r.exchange(question(fmt.Sprintf("n%d.test.", i), dns.TypeA), forwarder.UDP) })
+		wg.Go(func() { r.exchange(dnstest.Question(fmt.Sprintf("n%d.test.", i), dns.TypeA), forwarder.UDP) })
 	}
-	waitFor(t, func() bool { return r.server.asked() == 3 })
-	if got, _ := r.exchange(question("n3.test.", dns.TypeA), forwarder.UDP); got.Rcode != dns.RcodeServerFailure {
+	waitFor(t, func() bool { return r.server.Asked() == 3 })
+	if got, _ := r.exchange(dnstest.Question("n3.test.", dns.TypeA), forwarder.UDP); got.Rcode != dns.RcodeServerFailure {
 		t.Errorf("over the bound: %v", got)
 	}
-	if got, _ := r.exchange(question("old.test.", dns.TypeA), forwarder.UDP); got.Rcode != dns.RcodeSuccess || len(got.Answer) != 1 {
+	if got, _ := r.exchange(dnstest.Question("old.test.", dns.TypeA), forwarder.UDP); got.Rcode != dns.RcodeSuccess || len(got.Answer) != 1 {
 		t.Errorf("over the bound with an old answer: %v", got)
 	}
-	if got, _ := r.exchange(question("a.other.", dns.TypeA), forwarder.UDP); got.Rcode != dns.RcodeSuccess {
+	if got, _ := r.exchange(dnstest.Question("a.other.", dns.TypeA), forwarder.UDP); got.Rcode != dns.RcodeSuccess {
 		t.Errorf("another route is starved: %v", got)
 	}
-	close(r.server.wait)
+	release()
 	wg.Wait()
 	if s := r.Stats().Routes[0]; s.Shed != 2 || s.InFlight != 0 {
 		t.Errorf("route %+v", s)
 	}
-	if got, _ := r.exchange(question("n3.test.", dns.TypeA), forwarder.UDP); got.Rcode != dns.RcodeSuccess {
+	if got, _ := r.exchange(dnstest.Question("n3.test.", dns.TypeA), forwarder.UDP); got.Rcode != dns.RcodeSuccess {
 		t.Errorf("being over the bound is remembered: %v", got)
 	}
 }
 
 func TestStaleStandsInAndEnds(t *testing.T) {
-	r := newRig(t, addresses(1))
-	m := question("a.test.", dns.TypeA)
+	r := newRig(t, dnstest.Addresses(1))
+	m := dnstest.Question("a.test.", dns.TypeA)
 	r.exchange(m, forwarder.UDP)
 	r.turn(31 * time.Second)
-	r.server.reply = func(*dns.Msg) *dns.Msg { return nil }
+	r.server.Script(dnstest.Silent)
 	for i := range 10 {
 		got, _ := r.exchange(m, forwarder.UDP)
 		if got.Rcode != dns.RcodeSuccess || got.Answer[0].Header().Ttl != 30 {
@@ -206,15 +203,15 @@ func TestStaleStandsInAndEnds(t *testing.T) {
 		}
 		r.turn(time.Second)
 	}
-	if n := r.server.asked(); n != 3 {
+	if n := r.server.Asked(); n != 3 {
 		t.Errorf("asked %d times in 10 s of outage, want the first and one per recheck time of 5 s", n)
 	}
-	r.server.reply = addresses(2)
+	r.server.Script(dnstest.Addresses(2))
 	r.turn(5 * time.Second)
 	if got, _ := r.exchange(m, forwarder.UDP); len(got.Answer) != 2 {
 		t.Errorf("the new answer is not seen: %v", got)
 	}
-	r.server.reply = func(*dns.Msg) *dns.Msg { return nil }
+	r.server.Script(dnstest.Silent)
 	r.turn(time.Hour + 31*time.Second)
 	if got, _ := r.exchange(m, forwarder.UDP); got.Rcode != dns.RcodeServerFailure {
 		t.Errorf("stale after MaxStale: %v", got)
@@ -222,45 +219,45 @@ func TestStaleStandsInAndEnds(t *testing.T) {
 }
 
 func TestStaleOnlyInSilence(t *testing.T) {
-	r := newRig(t, addresses(1), func(c *forwarder.Config) { c.Routes[0].Policy.StaleOnError = false })
-	m := question("a.test.", dns.TypeA)
+	r := newRig(t, dnstest.Addresses(1), func(c *forwarder.Config) { c.Routes[0].Policy.StaleOnError = false })
+	m := dnstest.Question("a.test.", dns.TypeA)
 	r.exchange(m, forwarder.UDP)
 	r.turn(31 * time.Second)
-	r.server.reply = rcode(dns.RcodeServerFailure)
+	r.server.Script(dnstest.RCode(dns.RcodeServerFailure))
 	if got, _ := r.exchange(m, forwarder.UDP); got.Rcode != dns.RcodeServerFailure {
 		t.Errorf("a server answered, and the client got %v", got)
 	}
 	r.turn(10 * time.Second)
-	r.server.reply = func(*dns.Msg) *dns.Msg { return nil }
+	r.server.Script(dnstest.Silent)
 	if got, _ := r.exchange(m, forwarder.UDP); got.Rcode != dns.RcodeSuccess {
 		t.Errorf("no server answered, and the client got %v", got)
 	}
 }
 
 func TestNXDomainReplacesStale(t *testing.T) {
-	r := newRig(t, addresses(1))
-	m := question("a.test.", dns.TypeA)
+	r := newRig(t, dnstest.Addresses(1))
+	m := dnstest.Question("a.test.", dns.TypeA)
 	r.exchange(m, forwarder.UDP)
 	r.turn(31 * time.Second)
-	r.server.reply = rcode(dns.RcodeNameError)
+	r.server.Script(dnstest.RCode(dns.RcodeNameError))
 	if got, _ := r.exchange(m, forwarder.UDP); got.Rcode != dns.RcodeNameError {
 		t.Errorf("got %v", got)
 	}
 }
 
 func TestWithoutRD(t *testing.T) {
-	r := newRig(t, addresses(1))
-	m := question("a.test.", dns.TypeA)
+	r := newRig(t, dnstest.Addresses(1))
+	m := dnstest.Question("a.test.", dns.TypeA)
 	m.RecursionDesired = false
 	for range 2 {
 		if got, hit := r.exchange(m, forwarder.UDP); hit || got.RecursionDesired {
 			t.Errorf("hit %v, %v", hit, got)
 		}
 	}
-	if r.server.seen[0].RecursionDesired {
+	if r.server.Seen()[0].RecursionDesired {
 		t.Error("asked upstream with RD")
 	}
-	if _, hit := r.exchange(question("a.test.", dns.TypeA), forwarder.UDP); hit {
+	if _, hit := r.exchange(dnstest.Question("a.test.", dns.TypeA), forwarder.UDP); hit {
 		t.Error("an answer without RD serves a client with RD")
 	}
 	if _, hit := r.exchange(m, forwarder.UDP); !hit {
@@ -272,13 +269,13 @@ func TestTTLZeroIsAskedEveryTime(t *testing.T) {
 	n := 0
 	r := newRig(t, func(q *dns.Msg) *dns.Msg {
 		n++
-		m := addresses(1)(q)
+		m := dnstest.Addresses(1)(q)
 		m.Answer[0].Header().Ttl = 0
 		m.Answer[0].(*dns.A).A[3] = byte(n)
 		return m
 	})
 	for i := 1; i <= 3; i++ {
-		got, _ := r.exchange(question("a.test.", dns.TypeA), forwarder.UDP)
+		got, _ := r.exchange(dnstest.Question("a.test.", dns.TypeA), forwarder.UDP)
 		if a := got.Answer[0].(*dns.A); int(a.A[3]) != i || a.Hdr.Ttl != 0 {
 			t.Errorf("query %d got %v", i, a)
 		}
@@ -287,12 +284,12 @@ func TestTTLZeroIsAskedEveryTime(t *testing.T) {
 
 func TestTruncatedUpstream(t *testing.T) {
 	r := newRig(t, func(q *dns.Msg) *dns.Msg {
-		m := addresses(2)(q)
+		m := dnstest.Addresses(2)(q)
 		m.Truncated = true
 		return m
 	})
 	for range 2 {
-		got, hit := r.exchange(question("a.test.", dns.TypeA), forwarder.UDP)
+		got, hit := r.exchange(dnstest.Question("a.test.", dns.TypeA), forwarder.UDP)
 		if hit || !got.Truncated || len(got.Answer) != 2 {
 			t.Errorf("hit %v, TC %v, %d answers", hit, got.Truncated, len(got.Answer))
 		}
@@ -302,24 +299,24 @@ func TestTruncatedUpstream(t *testing.T) {
 // TestRecordsBehindTheOPT has a server that puts glue after its OPT.
 func TestRecordsBehindTheOPT(t *testing.T) {
 	r := newRig(t, func(q *dns.Msg) *dns.Msg {
-		m := addresses(1)(q)
+		m := dnstest.Addresses(1)(q)
 		m.SetEdns0(4096, false)
 		m.Extra = append(m.Extra, &dns.A{Hdr: dns.RR_Header{Name: "glue.a.test.", Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 9}, A: []byte{10, 9, 9, 9}})
 		return m
 	})
 	for range 2 {
-		got, _ := r.exchange(question("a.test.", dns.TypeA), forwarder.UDP)
+		got, _ := r.exchange(dnstest.Question("a.test.", dns.TypeA), forwarder.UDP)
 		if len(got.Answer) != 1 || len(got.Extra) != 1 || got.Extra[0].Header().Name != "glue.a.test." {
 			t.Errorf("got %v", got)
 		}
 	}
-	if r.server.asked() != 1 {
+	if r.server.Asked() != 1 {
 		t.Error("the rebuilt reply was not kept")
 	}
 }
 
 func TestResolveOfNonsense(t *testing.T) {
-	r := newRig(t, addresses(1))
+	r := newRig(t, dnstest.Addresses(1))
 	if _, v := r.Resolve(context.Background(), nil, []byte("short"), r.peer(0)); v != forwarder.Close {
 		t.Errorf("verdict %d", v)
 	}

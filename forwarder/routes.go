@@ -52,7 +52,9 @@ type route struct {
 
 // busy reports whether a part of MaxInFlight, of which share make the whole, is
 // in flight.
-func (r *route) busy(share int64) bool { return r.inFlight.Load() >= max(1, int64(r.MaxInFlight)/share) }
+func (r *route) busy(share int64) bool {
+	return r.inFlight.Load() >= max(1, int64(r.MaxInFlight)/share)
+}
 
 // table finds the zone of a name. It never changes once made.
 type table struct {

@@ -9,6 +9,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nodens-dns/nodens/forwarder"
+	"github.com/nodens-dns/nodens/forwarder/dnstest"
 	"github.com/nodens-dns/nodens/forwarder/wire"
 )
 
@@ -22,19 +23,19 @@ func zone(s forwarder.Stats, name string) forwarder.Counts {
 }
 
 func TestCounters(t *testing.T) {
-	r := newRig(t, addresses(1))
-	q, dst := pack(t, question("a.test.", dns.TypeA)), make([]byte, 0, 4096)
+	r := newRig(t, dnstest.Addresses(1))
+	q, dst := dnstest.Pack(t, dnstest.Question("a.test.", dns.TypeA)), make([]byte, 0, 4096)
 	r.ask(q, forwarder.UDP)
 	r.ask(q, forwarder.TCP)
 	six := r.peer(forwarder.UDP)
 	six.Client, six.Stripe = netip.MustParseAddrPort("[::1]:53000"), 1
 	r.Lookup(dst, q, six)
 	r.Done(six, 3*time.Millisecond)
-	do, _ := r.ask(pack(t, edns(question("a.test.", dns.TypeMX), 1232, true)), forwarder.UDP)
+	do, _ := r.ask(dnstest.Pack(t, edns(dnstest.Question("a.test.", dns.TypeMX), 1232, true)), forwarder.UDP)
 	r.ask([]byte("short"), forwarder.UDP)
-	newer := edns(question("a.test.", dns.TypeA), 1232, false)
+	newer := edns(dnstest.Question("a.test.", dns.TypeA), 1232, false)
 	newer.IsEdns0().SetVersion(1)
-	r.ask(pack(t, newer), forwarder.UDP)
+	r.ask(dnstest.Pack(t, newer), forwarder.UDP)
 
 	root := zone(r.Stats(), ".")
 	a, mx := forwarder.TypeIndex(wire.TypeA), forwarder.TypeIndex(wire.TypeMX)
@@ -63,8 +64,8 @@ func TestCounters(t *testing.T) {
 }
 
 func TestTimeBuckets(t *testing.T) {
-	r := newRig(t, addresses(1))
-	q, dst := pack(t, question("a.test.", dns.TypeA)), make([]byte, 0, 4096)
+	r := newRig(t, dnstest.Addresses(1))
+	q, dst := dnstest.Pack(t, dnstest.Question("a.test.", dns.TypeA)), make([]byte, 0, 4096)
 	r.ask(q, forwarder.UDP)
 	for d, bucket := range map[time.Duration]int{
 		0: 0, 250 * time.Microsecond: 0, 250*time.Microsecond + 1: 1, 500 * time.Microsecond: 1,
