@@ -193,6 +193,7 @@ func TestReportInWords(t *testing.T) {
 	target.Suspect, target.SuspectUntil, target.Misses = true, 12500*time.Millisecond, 4
 	s.Routes[0].Topology.Empty, s.Routes[0].Topology.EmptyFor = true, 90*time.Second
 	s.Routes[0].File.LastError = "line 3 is odd"
+	s.Routes[0].API = nil // its notes are tested with a daemon
 	s.Listens[0].UDP.Overflowed, s.Listens[0].TCP.Refused = 5, 2
 	s.NotReady = "stopping"
 	r := newReport(&s, totals{at: s.At}, totals{at: s.At.Add(-time.Minute)})

@@ -65,6 +65,8 @@ func (r RouteConfig) source() string {
 	switch {
 	case r.Topology.File != "":
 		return "endpoints in " + r.Topology.File
+	case r.fromAPI():
+		return "endpoints of " + r.Topology.serviceName()
 	case r.ResolvConf != "":
 		return "nameservers in " + r.ResolvConf
 	}

@@ -16,9 +16,11 @@ type Config struct {
 	// address serves all addresses of its family. Default 127.0.0.1:53.
 	Listen []netip.AddrPort
 	Node   NodeConfig
-	Admin  AdminConfig
-	Cache  CacheConfig
-	Limits LimitsConfig
+	// Kubernetes is the API server, for routes whose endpoints it tells.
+	Kubernetes KubernetesConfig
+	Admin      AdminConfig
+	Cache      CacheConfig
+	Limits     LimitsConfig
 	// Routes has at least one element; every zone is in one route only.
 	Routes []RouteConfig
 	Log    LogConfig
@@ -28,10 +30,29 @@ type Config struct {
 
 // NodeConfig says where this daemon runs, so that the nearest endpoint can be
 // told from the others. Name is empty when neither the file nor the
-// environment variable NODE_NAME says it, Zone when nobody does; then nothing
-// is on the same node, or in the same zone.
+// environment variable NODE_NAME says it; then nothing is on the same node.
+// Zone is empty when neither the file, NODE_ZONE nor LabelsFile says it; then
+// it is learned from an endpoint on this node, from the Node object, or from
+// the last snapshot, and until then nothing is in the same zone.
 type NodeConfig struct {
 	Name, Zone string
+	// LabelsFile is a file of the downward API with metadata.labels: some
+	// clusters copy the labels of the zone to pods. Default none.
+	LabelsFile string
+}
+
+// KubernetesConfig says how to reach the API server and what to ask beside
+// endpoints. Everything may be left out in a pod with a service account.
+type KubernetesConfig struct {
+	// Server is a URL; CAFile and TokenFile are its authority and our token.
+	// Default: those that the kubelet gives a pod.
+	Server, CAFile, TokenFile string
+	// Snapshots is a folder where the endpoints are kept for a start without
+	// the API server. Default none.
+	Snapshots string
+	// ReadNode asks for the Node object every 10 minutes while nobody else says
+	// the zone. Default true.
+	ReadNode bool
 }
 
 // AdminConfig is the HTTP side.
@@ -84,8 +105,8 @@ type LimitsConfig struct {
 	FollowersPerMiss int
 }
 
-// RouteConfig sends the names below some zones to some servers. Exactly one
-// of Topology.File, Servers and ResolvConf is set.
+// RouteConfig sends the names below some zones to some servers. Without Servers
+// and ResolvConf they come from Topology.
 type RouteConfig struct {
 	// Zones in lower case with a final dot, at least one.
 	Zones    []string
@@ -122,11 +143,33 @@ type RouteConfig struct {
 
 // TopologyConfig says where the endpoints of a Service are listed.
 type TopologyConfig struct {
-	// File lists EndpointSlices and is followed while it changes.
+	// File lists EndpointSlices and is followed while it changes. Default none:
+	// the API server tells them.
 	File string
-	// Namespace and Service name the slices that count; empty: any.
+	// Namespace and Service name the slices that count. Of a file, default any;
+	// of the API server, kube-system, and kube-dns or else the Service with the
+	// label k8s-app=kube-dns.
 	Namespace, Service string
+	// ManagedBy lists the controllers whose slices count. Default all.
+	ManagedBy []string
+	// UDPPort and TCPPort are the preferred port names. Default dns, dns-tcp.
+	UDPPort, TCPPort string
+	// Hints says whether the hints of trafficDistribution count: "honor"
+	// (default) or "ignore".
+	Hints string
+	// ClusterIP is asked while no endpoint is known. Default: what the kubelet
+	// tells in the environment (KUBE_DNS_UPSTREAM_SERVICE_HOST,
+	// KUBE_DNS_SERVICE_HOST or that of Service), unless we listen there.
+	ClusterIP []netip.AddrPort
+	// Fallback is asked when that does not answer either. Default none.
+	Fallback []netip.AddrPort
 }
+
+// topological says that the servers of the route have a place.
+func (r *RouteConfig) topological() bool { return len(r.Servers) == 0 && r.ResolvConf == "" }
+
+// fromAPI says that the API server tells where.
+func (r *RouteConfig) fromAPI() bool { return r.topological() && r.Topology.File == "" }
 
 // LogConfig is the log on standard error.
 type LogConfig struct {
@@ -140,9 +183,10 @@ type LogConfig struct {
 // that depend on the kind of a route: they are in defaultRoute.
 func defaultConfig() Config {
 	return Config{
-		Listen: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:53")},
-		Admin:  AdminConfig{Address: netip.MustParseAddrPort("127.0.0.1:9253"), Pprof: "loopback"},
-		Cache:  CacheConfig{Size: 32 << 20, Rotate: true, MaxStale: time.Hour},
+		Listen:     []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:53")},
+		Kubernetes: KubernetesConfig{ReadNode: true},
+		Admin:      AdminConfig{Address: netip.MustParseAddrPort("127.0.0.1:9253"), Pprof: "loopback"},
+		Cache:      CacheConfig{Size: 32 << 20, Rotate: true, MaxStale: time.Hour},
 		Limits: LimitsConfig{
 			UDPSockets:              min(runtime.GOMAXPROCS(0), 4),
 			UDPReceiveBuffer:        4 << 20,
@@ -165,7 +209,8 @@ func defaultConfig() Config {
 func defaultRoute(cluster bool) RouteConfig {
 	if cluster {
 		return RouteConfig{
-			Choose: "balanced", MaxTTL: 30 * time.Second, MaxNegativeTTL: 5 * time.Second,
+			Topology: TopologyConfig{UDPPort: "dns", TCPPort: "dns-tcp", Hints: "honor"},
+			Choose:   "balanced", MaxTTL: 30 * time.Second, MaxNegativeTTL: 5 * time.Second,
 			Timeout: 4 * time.Second, SocketsPerServer: 4,
 		}
 	}

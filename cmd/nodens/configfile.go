@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/nodens-dns/nodens/topology"
 )
 
 const maxListen = 16
@@ -19,7 +21,14 @@ func loadConfig(path string, getenv func(string) string) (Config, error) {
 	if err != nil {
 		return Config{}, fmt.Errorf("configuration file cannot be read: %w; write one ('nodens check -sample' prints a start) or correct -config", err)
 	}
-	return readConfig(path, data, getenv)
+	c, err := readConfig(path, data, getenv)
+	if err == nil && c.Node.Zone == "" && c.Node.LabelsFile != "" {
+		// The kubelet writes it before the container starts; without it the
+		// zone is learned elsewhere.
+		labels, _ := os.ReadFile(c.Node.LabelsFile)
+		c.Node.Zone = topology.ZoneOfLabels(string(labels))
+	}
+	return c, err
 }
 
 // configFile reads one file into a Config. Beside the values it keeps the
@@ -27,6 +36,7 @@ func loadConfig(path string, getenv func(string) string) (Config, error) {
 type configFile struct {
 	yamlFile
 	config      Config
+	getenv      func(string) string
 	listenLines []int
 	adminLine   int
 	servers     []serverLine
@@ -49,10 +59,12 @@ func readConfig(path string, data []byte, getenv func(string) string) (Config, e
 	}
 	sum := sha512.Sum512(data)
 	f.config.Path, f.config.Hash = path, hex.EncodeToString(sum[:])
-	f.config.Node.Name = getenv("NODE_NAME")
+	f.getenv = getenv
+	f.config.Node.Name, f.config.Node.Zone = getenv("NODE_NAME"), getenv("NODE_ZONE")
 	if root := f.document(data); root != nil {
 		f.object("", root, f.top(), "version", "routes")
 		f.compare()
+		f.clusterIPs()
 	}
 	if err := f.err(); err != nil {
 		return Config{}, err
@@ -63,15 +75,27 @@ func readConfig(path string, data []byte, getenv func(string) string) (Config, e
 func (f *configFile) top() fields {
 	c := &f.config
 	return fields{
-		"version":   f.version,
-		"listen":    f.listen,
-		"node":      f.section(fields{"name": f.to(&c.Node.Name), "zone": f.to(&c.Node.Zone)}),
-		"admin":     f.section(fields{"address": f.adminAddress, "pprof": f.word(&c.Admin.Pprof, "loopback", "all", "off")}),
-		"cache":     f.section(f.cache()),
-		"limits":    f.section(f.limits()),
-		"routes":    f.routes,
-		"log":       f.section(f.log()),
-		"stopGrace": f.time(&c.StopGrace, time.Second, time.Minute),
+		"version":    f.version,
+		"listen":     f.listen,
+		"node":       f.section(fields{"name": f.to(&c.Node.Name), "zone": f.to(&c.Node.Zone), "labelsFile": f.to(&c.Node.LabelsFile)}),
+		"kubernetes": f.section(f.kubernetes()),
+		"admin":      f.section(fields{"address": f.adminAddress, "pprof": f.word(&c.Admin.Pprof, "loopback", "all", "off")}),
+		"cache":      f.section(f.cache()),
+		"limits":     f.section(f.limits()),
+		"routes":     f.routes,
+		"log":        f.section(f.log()),
+		"stopGrace":  f.time(&c.StopGrace, time.Second, time.Minute),
+	}
+}
+
+func (f *configFile) kubernetes() fields {
+	k := &f.config.Kubernetes
+	return fields{
+		"server":    f.to(&k.Server),
+		"caFile":    f.to(&k.CAFile),
+		"tokenFile": f.to(&k.TokenFile),
+		"snapshots": f.to(&k.Snapshots),
+		"readNode":  f.flag(&k.ReadNode),
 	}
 }
 

@@ -37,7 +37,7 @@ func TestSampleIsTheDefault(t *testing.T) {
 	want.Node = NodeConfig{Name: "node-1", Zone: "zone-a"}
 	cluster, rest := defaultRoute(true), defaultRoute(false)
 	cluster.Zones = []string{"cluster.local.", "in-addr.arpa.", "ip6.arpa."}
-	cluster.Topology = TopologyConfig{"/etc/nodens/endpoints.yaml", "kube-system", "kube-dns"}
+	cluster.Topology.File, cluster.Topology.Namespace, cluster.Topology.Service = "/etc/nodens/endpoints.yaml", "kube-system", "kube-dns"
 	rest.Zones, rest.ResolvConf = []string{"."}, "/etc/resolv.conf"
 	want.Routes = []RouteConfig{cluster, rest}
 	if diff := cmp.Diff(want, got, byValue()); diff != "" {
@@ -49,7 +49,7 @@ func TestSampleIsTheDefault(t *testing.T) {
 func TestSampleNamesEveryKey(t *testing.T) {
 	f := &configFile{}
 	all := sortedKeys(f.top())
-	for _, section := range []fields{f.cache(), f.limits(), f.log()} {
+	for _, section := range []fields{f.cache(), f.limits(), f.log(), f.kubernetes(), f.topology(&TopologyConfig{})} {
 		all = append(all, sortedKeys(section)...)
 	}
 	for _, key := range all {
@@ -90,14 +90,14 @@ stopGrace: 5s
 	want := defaultConfig()
 	want.Path, want.Hash = got.Path, got.Hash
 	want.Listen = addrPorts("127.0.0.1:5353", "[::1]:5353", "0.0.0.0:53")
-	want.Node = NodeConfig{"n1", "za"}
+	want.Node = NodeConfig{Name: "n1", Zone: "za"}
 	want.Admin = AdminConfig{netip.MustParseAddrPort("127.0.0.1:9999"), "off"}
 	want.Cache = CacheConfig{Size: 64 << 20}
 	want.Limits.UDPSockets, want.Limits.UDPReceiveBuffer = 2, 128<<10
 	want.Limits.MissesInFlight, want.Limits.TCPIdle = 100, time.Minute
 	want.Routes = []RouteConfig{
 		{
-			Zones: []string{"cluster.local.", "10.in-addr.arpa."}, Topology: TopologyConfig{File: "/e.yaml"}, Choose: "balanced", MaxTTL: 10 * time.Second,
+			Zones: []string{"cluster.local.", "10.in-addr.arpa."}, Choose: "balanced", MaxTTL: 10 * time.Second,
 			MaxNegativeTTL: 5 * time.Second, ForceTCP: true, Timeout: 4 * time.Second, SocketsPerServer: 4,
 		},
 		{
@@ -109,6 +109,8 @@ stopGrace: 5s
 			Timeout: 4 * time.Second, SocketsPerServer: 32,
 		},
 	}
+	want.Routes[0].Topology = defaultRoute(true).Topology
+	want.Routes[0].Topology.File = "/e.yaml"
 	want.Log = LogConfig{"warn", "console"}
 	want.StopGrace = 5 * time.Second
 	if diff := cmp.Diff(want, got, byValue()); diff != "" {
@@ -153,7 +155,7 @@ func TestMistakes(t *testing.T) {
 		"key without value":  {good + "listen:\n", "f:3: listen has no value; write one or remove the line"},
 		"alias":              {good + "node: {name: &x a, zone: *x}\n", "f:3: node.zone is an alias; write the value itself"},
 		"text for a list":    {good + "listen: 127.0.0.1:53\n", `f:3: listen is "127.0.0.1:53"; write a list of addresses`},
-		"list for a mapping": {good + "node: [a]\n", "f:3: node is a list; write a mapping of name, zone"},
+		"list for a mapping": {good + "node: [a]\n", "f:3: node is a list; write a mapping of labelsFile, name, zone"},
 		"name for a listen":  {good + "listen: [localhost:53]\n", `f:3: listen[0] is "localhost:53"; write an IP address with a port`},
 		"listen, no port":    {good + "listen: [127.0.0.1]\n", `f:3: listen[0] is "127.0.0.1"; write an IP address with a port, such as 127.0.0.1:53 or "[::1]:53"`},
 		"IPv6 unquoted":      {good + "listen: [[::1]:53]\n", ": this is not YAML: "},
@@ -180,7 +182,6 @@ func TestMistakes(t *testing.T) {
 		"route, no servers":  {oneRoute("zones: [.]"), "f:3: routes[0] has no servers; add servers, resolvConf or topology"},
 		"route is text":      {"version: v1\nroutes: [all]\n", `f:2: routes[0] is "all"; write a mapping of cache, choose, forceTCP, `},
 		"both kinds":         {oneRoute("zones: [.]\n  servers: [192.0.2.1]\n  resolvConf: /r"), "f:5: routes[0] has both servers (line 4) and resolvConf; keep one"},
-		"topology, no file":  {oneRoute("zones: [.]\n  topology: {}"), "f:4: routes[0].topology.file is missing; name the file"},
 		"server by name":     {oneRoute("zones: [.]\n  servers: [dns.example]"), `f:4: routes[0].servers[0] is "dns.example"; write an IP address with or without a port`},
 		"server twice":       {oneRoute("zones: [.]\n  servers: [192.0.2.1, \"192.0.2.1:53\"]"), "f:4: routes[0].servers[1] repeats 192.0.2.1:53; remove one"},
 		"server wildcard":    {oneRoute("zones: [.]\n  servers: [0.0.0.0]"), "f:4: routes[0].servers[0] is 0.0.0.0:53, which stands for every address; write the address of a DNS server"},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -22,11 +23,9 @@ func (f *configFile) routes(path string, n *yaml.Node) {
 func (f *configFile) route(path string, n *yaml.Node) RouteConfig {
 	r := defaultRoute(f.serversFrom(path, n) == "topology")
 	f.object(path, n, fields{
-		"zones": func(path string, n *yaml.Node) { f.zones(path, n, &r) },
-		"topology": f.section(fields{
-			"file": f.to(&r.Topology.File), "namespace": f.to(&r.Topology.Namespace), "service": f.to(&r.Topology.Service),
-		}),
-		"servers":    func(path string, n *yaml.Node) { f.serverList(path, n, &r) },
+		"zones":      func(path string, n *yaml.Node) { f.zones(path, n, &r) },
+		"topology":   f.section(f.topology(&r.Topology)),
+		"servers":    func(path string, n *yaml.Node) { f.serverList(path, n, &r.Servers) },
 		"resolvConf": f.to(&r.ResolvConf),
 		"cache": f.section(fields{
 			"maxTTL":         f.time(&r.MaxTTL, time.Second, 24*time.Hour),
@@ -49,12 +48,9 @@ func (f *configFile) serversFrom(path string, n *yaml.Node) string {
 	}
 	var found []*yaml.Node
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
+		key := n.Content[i]
 		switch key.Value {
-		case "topology":
-			f.needFile(path+".topology", value)
-			found = append(found, key)
-		case "servers", "resolvConf":
+		case "topology", "servers", "resolvConf":
 			found = append(found, key)
 		}
 	}
@@ -68,18 +64,6 @@ func (f *configFile) serversFrom(path string, n *yaml.Node) string {
 		}
 	}
 	return found[0].Value
-}
-
-func (f *configFile) needFile(path string, n *yaml.Node) {
-	if n.Kind != yaml.MappingNode {
-		return
-	}
-	for i := 0; i < len(n.Content); i += 2 {
-		if n.Content[i].Value == "file" {
-			return
-		}
-	}
-	f.add(n.Line, path+".file is missing", "name the file that lists the EndpointSlices")
 }
 
 func (f *configFile) zones(path string, n *yaml.Node, r *RouteConfig) {
@@ -102,13 +86,13 @@ func (f *configFile) zones(path string, n *yaml.Node, r *RouteConfig) {
 	})
 }
 
-func (f *configFile) serverList(path string, n *yaml.Node, r *RouteConfig) {
+func (f *configFile) serverList(path string, n *yaml.Node, to *[]netip.AddrPort) {
 	f.list(path, n, "server addresses", func(path string, n *yaml.Node) {
 		address, ok := f.addrPort(path, n, 53)
 		if !ok {
 			return
 		}
-		for _, other := range r.Servers {
+		for _, other := range *to {
 			if other == address {
 				f.add(n.Line, fmt.Sprintf("%s repeats %s", path, address), "remove one")
 				return
@@ -118,10 +102,10 @@ func (f *configFile) serverList(path string, n *yaml.Node, r *RouteConfig) {
 			f.add(n.Line, fmt.Sprintf("%s is %s, %s", path, address, why), "write the address of a DNS server")
 			return
 		}
-		r.Servers = append(r.Servers, address)
+		*to = append(*to, address)
 		f.servers = append(f.servers, serverLine{address: address, path: path, line: n.Line})
 	})
-	if len(r.Servers) > maxServers {
-		f.add(n.Line, fmt.Sprintf("%s has %d servers", path, len(r.Servers)), fmt.Sprintf("keep at most %d", maxServers))
+	if len(*to) > maxServers {
+		f.add(n.Line, fmt.Sprintf("%s has %d servers", path, len(*to)), fmt.Sprintf("keep at most %d", maxServers))
 	}
 }

@@ -17,7 +17,8 @@
 // # Goroutines
 //
 //   - one for each task of serve: admin, routes, listeners, reload, readiness;
-//   - one for each followed file: the topology of a route, its resolv.conf;
+//   - for each route one for each task: the ranking of its endpoints, and their
+//     file, or the API server, the snapshot and the Node object; its resolv.conf;
 //   - two for each listen address (UDP and TCP), beside those of the package
 //     listener;
 //   - one for each configuration that was replaced, until its last query has its

@@ -35,6 +35,10 @@ type liveRoute struct {
 // file is read in milliseconds; after this the daemon goes on without.
 const firstServers = 2 * time.Second
 
+// firstEndpoints is the same for a route with a fallback: enough for an API
+// server that answers, and for endpoints kept on disk to prove themselves.
+const firstEndpoints = 750 * time.Millisecond
+
 // prepare makes the parts of a configuration that old does not have already:
 // cache, routes, forwarder, and bound listeners. What it returns is ready to
 // serve but does not yet. On an error, all that was made is gone again, and
@@ -70,10 +74,13 @@ func prepareCache(next, old *generation) (err error) {
 func (d *daemon) prepareRoutes(next, old *generation) error {
 	for _, rc := range next.config.Routes {
 		spec := routeSpec{config: rc}
-		if rc.Topology.File != "" {
+		if rc.topological() {
 			spec.node = next.config.Node
 		}
-		if rc.ResolvConf != "" {
+		if rc.fromAPI() {
+			spec.kubernetes = next.config.Kubernetes
+		}
+		if len(rc.Servers) == 0 {
 			spec.listen = next.config.Listen
 		}
 		if same := slices.IndexFunc(old.routes, func(r *liveRoute) bool { return reflect.DeepEqual(r.spec, spec) }); same >= 0 {
@@ -96,7 +103,13 @@ func (d *daemon) prepareRoutes(next, old *generation) error {
 // awaitServers waits until every route has had its first list of servers, but
 // not for ever: names of the other routes can be answered without.
 func (d *daemon) awaitServers(routes []*liveRoute) error {
-	limit := time.After(firstServers)
+	patience := firstServers
+	for _, r := range routes {
+		if r.spec.config.fallsBack() {
+			patience = firstEndpoints
+		}
+	}
+	limit := time.After(patience)
 	for _, r := range routes {
 		var ended chan struct{}
 		if n := len(r.started); n > 0 {

@@ -39,7 +39,8 @@ func ownMetrics() []metric {
 	}
 	rows = append(rows, ownQueryMetrics()...)
 	rows = append(rows, ownServerMetrics()...)
-	return append(rows, ownTopologyMetrics()...)
+	rows = append(rows, ownTopologyMetrics()...)
+	return append(rows, ownKubernetesMetrics()...)
 }
 
 func ownQueryMetrics() []metric {

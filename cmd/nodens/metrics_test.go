@@ -17,6 +17,7 @@ import (
 	"github.com/nodens-dns/nodens/forwarder/upstream"
 	"github.com/nodens-dns/nodens/topology"
 	"github.com/nodens-dns/nodens/topology/file"
+	"github.com/nodens-dns/nodens/topology/kube"
 )
 
 // fullSnapshot has something to say for every metric.
@@ -58,7 +59,7 @@ func fullSnapshot() snapshot {
 		Routes: []routeSnapshot{
 			{
 				Config: RouteConfig{Zones: []string{"cluster.local."}}, Servers: upstream.Status{Targets: []upstream.TargetStatus{target}},
-				Topology: &topology.Status{}, File: &file.Stats{},
+				Topology: &topology.Status{}, File: &file.Stats{}, API: &kube.Status{}, Kept: &topology.KeeperStats{},
 			},
 			{Config: RouteConfig{Zones: []string{"."}}, Servers: upstream.Status{Targets: []upstream.TargetStatus{other}}},
 		},

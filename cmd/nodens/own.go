@@ -45,6 +45,21 @@ func covers(listen, address netip.AddrPort, own []netip.Addr) bool {
 		(address.Addr().IsUnspecified() || address.Addr().IsLoopback() || slices.Contains(own, address.Addr()))
 }
 
+// ownPorts are the listen addresses, a wildcard as what it stands for on this
+// machine.
+func ownPorts(listen []netip.AddrPort, own []netip.Addr) []netip.AddrPort {
+	var list []netip.AddrPort
+	for _, l := range listen {
+		list = append(list, l)
+		for _, a := range own {
+			if server := netip.AddrPortFrom(a, l.Port()); server != l && covers(l, server, own) {
+				list = append(list, server)
+			}
+		}
+	}
+	return list
+}
+
 // interfaceAddrs are the addresses of this machine now; none when the system
 // does not tell.
 func interfaceAddrs() []netip.Addr {

@@ -19,6 +19,7 @@ type report struct {
 	Go       string    `json:"go"`
 	Node     string    `json:"node"`
 	Zone     string    `json:"zone"`
+	ZoneFrom string    `json:"zoneFrom,omitempty"` // who told it
 	At       time.Time `json:"at"`
 	Started  time.Time `json:"started"`
 	Ready    bool      `json:"ready"`
@@ -126,8 +127,8 @@ func newReport(s *snapshot, now, before totals) report {
 	}
 	for i := range s.Routes {
 		r.Routes = append(r.Routes, s.routeReport(i))
-		if t := s.Routes[i].Topology; t != nil && r.Zone == "" {
-			r.Zone = t.Self.Zone
+		if t := s.Routes[i].Topology; t != nil && t.Self.Zone != "" {
+			r.Zone, r.ZoneFrom = t.Self.Zone, t.ZoneFrom.String()
 		}
 	}
 	for i := range s.Listens {
@@ -176,6 +177,7 @@ func (r *routeSnapshot) notes() []string {
 	if r.File != nil && r.File.LastError != "" {
 		notes = append(notes, "The file cannot be used; what it said before counts: "+r.File.LastError)
 	}
+	notes = append(notes, r.apiNotes()...)
 	if r.Topology != nil && r.Topology.Empty {
 		notes = append(notes, fmt.Sprintf("No endpoint has been known for %s; the last known ones are asked.", roundTime(r.Topology.EmptyFor)))
 	}

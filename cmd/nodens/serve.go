@@ -60,7 +60,7 @@ type daemon struct {
 func newDaemon(log *zap.Logger, level zap.AtomicLevel, getenv func(string) string) *daemon {
 	began := time.Now()
 	d := &daemon{
-		base:    base{now: func() time.Duration { return time.Since(began) }, log: log, own: interfaceAddrs},
+		base:    base{now: func() time.Duration { return time.Since(began) }, log: log, own: interfaceAddrs, clients: &clients{}},
 		level:   level,
 		getenv:  getenv,
 		build:   thisBuild(),

@@ -10,6 +10,7 @@ import (
 	"github.com/nodens-dns/nodens/forwarder/upstream"
 	"github.com/nodens-dns/nodens/topology"
 	"github.com/nodens-dns/nodens/topology/file"
+	"github.com/nodens-dns/nodens/topology/kube"
 )
 
 // snapshot is all that the parts tell of themselves at one moment: what the
@@ -47,6 +48,10 @@ type routeSnapshot struct {
 	// Topology and File are nil for routes without one.
 	Topology *topology.Status
 	File     *file.Stats
+	// API, Node and Kept are nil unless the route has them.
+	API, Node *kube.Status
+	Kept      *topology.KeeperStats
+	Received  uint64 // bytes from the API server
 }
 
 // name is the label of the route: its first zone.
@@ -104,8 +109,15 @@ func (d *daemon) snapshot() snapshot {
 	for _, r := range g.routes {
 		one := routeSnapshot{Config: r.spec.config, Servers: r.group.Status()}
 		if r.watcher != nil {
-			status, stats := r.watcher.Status(), r.source.Stats()
-			one.Topology, one.File = &status, &stats
+			status := r.watcher.Status()
+			one.Topology = &status
+		}
+		if r.source != nil {
+			stats := r.source.Stats()
+			one.File = &stats
+		}
+		if r.api != nil {
+			r.api.read(&one)
 		}
 		s.Routes = append(s.Routes, one)
 	}

@@ -24,6 +24,8 @@ type base struct {
 	log *zap.Logger
 	// own are the addresses of this machine now.
 	own func() []netip.Addr
+	// clients are the connections to API servers, one for each.
+	clients *clients
 }
 
 // Lifetimes that are no settings: the time for which a failure is remembered
@@ -42,6 +44,8 @@ type routeSpec struct {
 	config RouteConfig
 	node   NodeConfig
 	listen []netip.AddrPort
+
+	kubernetes KubernetesConfig
 }
 
 // route is the servers of some zones, and the tasks that keep the list of
@@ -51,6 +55,7 @@ type route struct {
 	group   *upstream.Group
 	watcher *topology.Watcher
 	source  *file.Source
+	api     *apiParts // nil unless the API server tells the endpoints
 	tasks   []task
 	ready   <-chan struct{} // closed when the group has its first servers
 }
@@ -59,7 +64,7 @@ func newRoute(spec routeSpec, b base) (*route, error) {
 	c := spec.config
 	r := &route{spec: spec, group: upstream.New(upstream.Config{
 		Now:      b.now,
-		External: c.Topology.File == "",
+		External: !c.topological(),
 		Policy:   policies()[c.Choose],
 		ForceTCP: c.ForceTCP,
 		Budget:   c.Timeout,
@@ -69,7 +74,9 @@ func newRoute(spec routeSpec, b base) (*route, error) {
 	var err error
 	switch {
 	case c.Topology.File != "":
-		err = r.followTopology(b)
+		err = r.followFile(b)
+	case c.fromAPI():
+		err = r.followAPI(b)
 	case c.ResolvConf != "":
 		err = r.followResolvConf(b)
 	default:
@@ -88,27 +95,39 @@ func policies() map[string]upstream.Policy {
 	}
 }
 
-func (r *route) followTopology(b base) (err error) {
-	c := r.spec.config.Topology
-	r.source, err = file.New(file.Config{Path: c.File, Required: true, Log: b.log})
+func (r *route) followFile(b base) (err error) {
+	r.source, err = file.New(file.Config{Path: r.spec.config.Topology.File, Required: true, Log: b.log})
 	if err != nil {
 		return err
 	}
+	if err := r.watch(b); err != nil {
+		return err
+	}
+	r.tasks = append(r.tasks, task{"topology file", func(ctx context.Context) error { return r.source.Run(ctx, r.watcher) }})
+	return nil
+}
+
+// watch makes the watcher between a source of endpoints and the group.
+func (r *route) watch(b base) (err error) {
+	c := r.spec.config.Topology
+	own := ownPorts(r.spec.listen, b.own())
 	r.watcher, err = topology.New(topology.Config{
-		Self:    topology.Self{Node: r.spec.node.Name, Zone: r.spec.node.Zone},
-		Rules:   topology.Rules{Namespace: c.Namespace, Service: c.Service},
-		Publish: func(t topology.Table) { r.group.Update(tableOf(t)) },
-		Now:     b.now,
-		Log:     b.log,
+		Self: topology.Self{Node: r.spec.node.Name, Zone: r.spec.node.Zone},
+		Rules: topology.Rules{
+			Namespace: c.Namespace, Service: c.Service, ManagedBy: c.ManagedBy,
+			UDPPort: c.UDPPort, TCPPort: c.TCPPort, Own: own,
+		},
+		Options:  topology.Options{IgnoreHints: c.Hints == "ignore"},
+		Fallback: topology.Fallback{Service: without(c.ClusterIP, own), Servers: without(c.Fallback, own)},
+		Publish:  func(t topology.Table) { r.group.Update(tableOf(t)) },
+		Now:      b.now,
+		Log:      b.log,
 	})
 	if err != nil {
 		return err
 	}
 	r.ready = r.watcher.Ready()
-	r.tasks = []task{
-		{"topology", r.watcher.Run},
-		{"topology file", func(ctx context.Context) error { return r.source.Run(ctx, r.watcher) }},
-	}
+	r.tasks = []task{{"topology", r.watcher.Run}}
 	return nil
 }
 
