@@ -8,12 +8,18 @@ import (
 
 // Words that names are made of, so that their lengths look like a cluster's.
 func words() (first, second, hosts []string) {
-	first = []string{"cart", "checkout", "payment", "user", "order", "search", "stock", "mail", "auth", "image",
-		"price", "report", "event", "session", "feature", "billing"}
-	second = []string{"api", "db", "cache", "worker", "gateway", "frontend", "queue", "proxy",
-		"primary", "replica", "grpc", "metrics", "admin", "sync", "store", "web"}
-	hosts = []string{"www", "api", "login", "cdn", "s3.eu-west-1", "telemetry", "registry", "oauth2",
-		"hooks", "ingest.us", "storage", "sqs.eu-central-1"}
+	first = []string{
+		"cart", "checkout", "payment", "user", "order", "search", "stock", "mail", "auth", "image",
+		"price", "report", "event", "session", "feature", "billing",
+	}
+	second = []string{
+		"api", "db", "cache", "worker", "gateway", "frontend", "queue", "proxy",
+		"primary", "replica", "grpc", "metrics", "admin", "sync", "store", "web",
+	}
+	hosts = []string{
+		"www", "api", "login", "cdn", "s3.eu-west-1", "telemetry", "registry", "oauth2",
+		"hooks", "ingest.us", "storage", "sqs.eu-central-1",
+	}
 	return first, second, hosts
 }
 

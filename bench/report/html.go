@@ -1,0 +1,4 @@
+package report
+
+// HTML is the report as a page.
+func (d *Document) HTML() string { return "" }
