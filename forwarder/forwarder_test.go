@@ -19,6 +19,8 @@ type rig struct {
 	t      testing.TB
 	server *dnstest.Group
 	clock  dnstest.Clock
+	// received is when a query came; by the clock if nil.
+	received func() time.Duration
 }
 
 func newRig(t testing.TB, reply dnstest.Answer, change ...func(*forwarder.Config)) *rig {
@@ -57,11 +59,11 @@ func newCache(t testing.TB, cfg cache.Config) *cache.Cache {
 func (r *rig) turn(d time.Duration) { r.clock.Turn(d) }
 
 func (r *rig) peer(proto forwarder.Proto) forwarder.Peer {
-	return forwarder.Peer{
-		Client:   netip.MustParseAddrPort("127.0.0.1:4000"),
-		Received: r.clock.Now(),
-		Proto:    proto,
+	now := r.clock.Now
+	if r.received != nil {
+		now = r.received
 	}
+	return forwarder.Peer{Client: netip.MustParseAddrPort("127.0.0.1:4000"), Received: now(), Proto: proto}
 }
 
 // ask sends raw bytes through Lookup and, on a miss, Resolve, as a listener

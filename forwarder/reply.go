@@ -29,8 +29,8 @@ func (f *Forwarder) write(dst []byte, q *question, a answer, p *cache.Policy, no
 }
 
 // fit cuts a reply to what the client takes and adds the OPT, for which room
-// is kept. Over TCP a reply is cut only at the format's own limit (RFC 7766
-// section 8).
+// is kept. An extended error is left out before any record is. Over TCP a reply
+// is cut only at the format's own limit (RFC 7766 section 8).
 func (f *Forwarder) fit(reply []byte, q *question, ede wire.EDE) []byte {
 	limit := wire.MaxMessage
 	if q.from.Proto == UDP {
@@ -39,8 +39,8 @@ func (f *Forwarder) fit(reply []byte, q *question, ede wire.EDE) []byte {
 	if q.EDNS {
 		limit -= wire.OPTLen
 	}
-	if ede != wire.NoEDE {
-		limit -= wire.EDELen
+	if len(reply)+wire.EDELen > limit {
+		ede = wire.NoEDE
 	}
 	reply = wire.Fit(reply, limit, q.DO)
 	return wire.AppendOPT(reply, 0, &q.Query, f.udpSize, ede)

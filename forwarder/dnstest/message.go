@@ -53,7 +53,7 @@ func Addresses(n int) Answer {
 		for i := range n {
 			r.Answer = append(r.Answer, &dns.A{
 				Hdr: dns.RR_Header{Name: q.Question[0].Name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 30},
-				A:   net.IPv4(10, 0, byte(i>>8), byte(i)),
+				A:   net.IP{10, 0, byte(i >> 8), byte(i)},
 			})
 		}
 		return r
