@@ -111,8 +111,11 @@ func TestWait(t *testing.T) {
 		onError bool
 		want    time.Duration
 	}{
-		{0, true, time.Second}, {0, false, time.Second}, {time.Minute, false, time.Minute},
-		{-1, true, 0}, {-1, false, time.Second},
+		{0, true, time.Second},
+		{0, false, time.Second},
+		{time.Minute, false, time.Minute},
+		{-1, true, 0},
+		{-1, false, time.Second},
 	} {
 		p := cache.Policy{StaleWait: tt.wait, StaleOnError: tt.onError}
 		if got := p.Wait(); got != tt.want {

@@ -29,35 +29,29 @@ type Entry struct {
 func (p *parser) entry() (*Entry, error) {
 	e := &Entry{Line: p.at, Msg: new(dns.Msg)}
 	section := ""
-	for {
-		words := p.next()
-		switch {
-		case words == nil:
-			return nil, fmt.Errorf("the file ends inside an entry")
-		case words[0] == "ENTRY_END":
+	for words := p.next(); words != nil; words = p.next() {
+		var err error
+		switch words[0] {
+		case "ENTRY_END":
 			return e, nil
-		case words[0] == "MATCH":
+		case "MATCH":
 			e.Match = append(e.Match, words[1:]...)
-		case words[0] == "ADJUST":
-			if err := e.adjust(words[1:]); err != nil {
-				return nil, err
-			}
-		case words[0] == "REPLY":
-			if err := e.flags(words[1:]); err != nil {
-				return nil, err
-			}
-		case words[0] == "SECTION" && len(words) == 2:
-			section = words[1]
-		case words[0] == "HEX_ANSWER_BEGIN":
-			if err := p.hexAnswer(e); err != nil {
-				return nil, err
-			}
+		case "ADJUST":
+			err = e.adjust(words[1:])
+		case "REPLY":
+			err = e.flags(words[1:])
+		case "SECTION":
+			section = strings.Join(words[1:], " ")
+		case "HEX_ANSWER_BEGIN":
+			err = p.hexAnswer(e)
 		default:
-			if err := e.record(section, words); err != nil {
-				return nil, err
-			}
+			err = e.record(section, words)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
+	return nil, fmt.Errorf("the file ends inside an entry")
 }
 
 func (p *parser) hexAnswer(e *Entry) error {
