@@ -42,11 +42,11 @@ func (f *Forwarder) fetch(ctx context.Context, dst []byte, q *question, z *zone)
 	}
 	now := f.now()
 	if err != nil {
-		return f.fail(q, z, wire.EDENoReachable, now)
+		return f.fail(q, z, wire.EDENoReachable, wire.NoEDE, now)
 	}
 	e, kind, keep := cache.NewEntry(q.key(), &reply, &r.Policy, z.index, now)
 	if kind == cache.Failure || kind == cache.Lame {
-		return f.fail(q, z, wire.EDENetworkError, now)
+		return f.fail(q, z, wire.EDENetworkError, reply.EDE(), now)
 	}
 	if !keep || !q.RD() {
 		f.unkept.Add(1)
@@ -89,13 +89,12 @@ func (f *Forwarder) preferred(hash uint64, key []byte, e *cache.Entry, p *cache.
 }
 
 // fail remembers that no answer was to be had (RFC 9520 section 3.2): in place
-// of nothing, or with the answer that stands in. To the client every failure is
-// SERVFAIL: some stub resolvers ignore other codes and wait.
-func (f *Forwarder) fail(q *question, z *zone, why wire.EDE, now time.Duration) *cache.Entry {
+// of nothing, or with the answer that stands in.
+func (f *Forwarder) fail(q *question, z *zone, why, said wire.EDE, now time.Duration) *cache.Entry {
 	p := &z.route.Policy
 	old := f.cache.Get(q.hash, q.key())
 	life := p.FailureLife(old, why, now)
-	e := cache.NewFailure(q.key(), wire.ServFail, why, life, z.index, now)
+	e := cache.NewFailure(q.key(), why, said, life, z.index, now)
 	if !q.RD() {
 		return e
 	}
@@ -117,5 +116,5 @@ func (f *Forwarder) shed(key []byte, z *zone) *cache.Entry {
 
 // failure is one that is not remembered.
 func (f *Forwarder) failure(key []byte, z *zone, why wire.EDE) *cache.Entry {
-	return cache.NewFailure(key, wire.ServFail, why, 0, z.index, f.now())
+	return cache.NewFailure(key, why, wire.NoEDE, 0, z.index, f.now())
 }

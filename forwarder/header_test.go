@@ -155,3 +155,28 @@ func TestMinimal(t *testing.T) {
 		})
 	}
 }
+
+// TestServersExtendedErrors are passed on to those who were waiting, and not
+// kept: a while later they may mislead.
+func TestServersExtendedErrors(t *testing.T) {
+	for rcode, cached := range map[int]uint16{dns.RcodeSuccess: 65535, dns.RcodeServerFailure: dns.ExtendedErrorCodeCachedError} {
+		r := newRig(t, func(q *dns.Msg) *dns.Msg {
+			m := dnstest.RCode(rcode)(q)
+			if rcode == dns.RcodeSuccess {
+				m = dnstest.Addresses(1)(q)
+			}
+			m.SetEdns0(1232, false)
+			m.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_EDE{InfoCode: dns.ExtendedErrorCodeDNSBogus, ExtraText: "no such text"}}
+			return m
+		})
+		for i, want := range []uint16{dns.ExtendedErrorCodeDNSBogus, cached} {
+			got, _ := r.exchange(edns(dnstest.Question("a.test.", dns.TypeA), 1232, false), forwarder.UDP)
+			if extended(got) != want || got.Rcode != rcode {
+				t.Errorf("query %d: %v", i, got)
+			}
+		}
+		if got, _ := r.exchange(dnstest.Question("b.test.", dns.TypeA), forwarder.UDP); got.IsEdns0() != nil {
+			t.Errorf("a client without EDNS got %v", got)
+		}
+	}
+}

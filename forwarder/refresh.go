@@ -23,7 +23,7 @@ func (f *Forwarder) renew(q *question, z *zone, old *cache.Entry, now time.Durat
 		case e.Kind() != cache.Failure:
 			return answer{e, FromServers}
 		}
-		why = e.EDE()
+		why = e.Why()
 	}
 	if p.MayStandIn(why) {
 		return answer{old, FromStale}

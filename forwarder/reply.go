@@ -25,7 +25,11 @@ func (f *Forwarder) write(dst []byte, q *question, a answer, p *cache.Policy, no
 		}
 		return f.fit(a.entry.AppendStale(dst, &q.Query, p, f.rotate), q, ede)
 	}
-	return f.fit(a.entry.Append(dst, &q.Query, now, f.rotate), q, wire.NoEDE)
+	ede := wire.NoEDE
+	if a.source == FromServers {
+		ede = a.entry.EDE()
+	}
+	return f.fit(a.entry.Append(dst, &q.Query, now, f.rotate), q, ede)
 }
 
 // fit cuts a reply to what the client takes and adds the OPT, for which room

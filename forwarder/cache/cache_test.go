@@ -93,7 +93,7 @@ func TestCollisionIsAMiss(t *testing.T) {
 func TestFailureNeverHidesAnAnswer(t *testing.T) {
 	k := key(ask(t, "a.test.", dns.TypeA, 1))
 	answer, _ := entry(t, message(t, "a.test.", dns.TypeA, 0, "a.test. 10 IN A 10.0.0.1"), policy(), 0)
-	failure := cache.NewFailure(k, wire.ServFail, wire.EDENoReachable, 5*time.Second, 0, 0)
+	failure := cache.NewFailure(k, wire.EDENoReachable, wire.NoEDE, 5*time.Second, 0, 0)
 	tests := []struct {
 		name         string
 		now, standby time.Duration

@@ -22,8 +22,8 @@ type Entry struct {
 	stored time.Duration
 	hits   uint32 // guarded by the shard's lock
 	kind   Kind
-	rcode  wire.RCode // of a Failure
-	ede    wire.EDE   // of a Failure
+	why    wire.EDE // of a Failure
+	said   wire.EDE // by the server, for those who were waiting
 	route  uint8
 	sure   bool
 
@@ -31,9 +31,9 @@ type Entry struct {
 	// while it is still being served, so that one asks and not all.
 	Refreshing atomic.Bool
 	// recheck is the time before which a failed refresh is not tried again, and
-	// why is how it failed.
+	// trouble is how it failed.
 	recheck atomic.Int64
-	why     atomic.Uint32
+	trouble atomic.Uint32
 }
 
 // run is a row of address records of one size and owner in the answer section,
@@ -49,6 +49,7 @@ func NewEntry(key []byte, r *wire.Reply, p *Policy, route uint8, now time.Durati
 	if kind == Failure || kind == Lame {
 		return nil, kind, false
 	}
+	said := r.EDE()
 	if p.Minimal && kind == Positive && !extras(r.Type) && !wire.WantsProof(key) {
 		short := r.Minimal()
 		r = &short
@@ -59,6 +60,7 @@ func NewEntry(key []byte, r *wire.Reply, p *Policy, route uint8, now time.Durati
 		keyLen: uint16(len(key)),
 		kind:   kind,
 		route:  route,
+		said:   said,
 		sure:   settled,
 		stored: now,
 		until:  now + life,
@@ -73,14 +75,14 @@ func NewEntry(key []byte, r *wire.Reply, p *Policy, route uint8, now time.Durati
 }
 
 // NewFailure makes the entry that says, for ttl, that the servers gave no
-// answer.
-func NewFailure(key []byte, rcode wire.RCode, ede wire.EDE, ttl time.Duration, route uint8, now time.Duration) *Entry {
+// answer: why, and what a server said of it, if one did.
+func NewFailure(key []byte, why, said wire.EDE, ttl time.Duration, route uint8, now time.Duration) *Entry {
 	return &Entry{
 		blob:   bytes.Clone(key),
 		keyLen: uint16(len(key)),
 		kind:   Failure,
-		rcode:  rcode,
-		ede:    ede,
+		why:    why,
+		said:   said,
 		route:  route,
 		stored: now,
 		until:  now + ttl,
@@ -165,16 +167,26 @@ func (e *Entry) Kind() Kind { return e.kind }
 // Route is the index of the route the answer came by.
 func (e *Entry) Route() uint8 { return e.route }
 
-// RCode is the response code of the entry's replies.
+// RCode is the response code of the entry's replies. To the client every
+// failure is SERVFAIL: some stub resolvers ignore other codes and wait.
 func (e *Entry) RCode() wire.RCode {
 	if e.kind == Failure {
-		return e.rcode
+		return wire.ServFail
 	}
 	return wire.HeaderRCode(e.msg())
 }
 
-// EDE is the extended error of a Failure.
-func (e *Entry) EDE() wire.EDE { return e.ede }
+// Why is the reason of a Failure.
+func (e *Entry) Why() wire.EDE { return e.why }
+
+// EDE is the extended error for those who were waiting for the reply: the
+// server's own, or the reason of a Failure.
+func (e *Entry) EDE() wire.EDE {
+	if e.said != wire.NoEDE {
+		return e.said
+	}
+	return e.why
+}
 
 // Live reports whether the answer still holds at now.
 func (e *Entry) Live(now time.Duration) bool { return now < e.until }
@@ -197,14 +209,14 @@ func (e *Entry) Due(now time.Duration) bool { return now >= e.due }
 
 // Postpone notes a refresh that failed, and why: until then, none is tried.
 func (e *Entry) Postpone(until time.Duration, why wire.EDE) {
-	e.why.Store(uint32(why))
+	e.trouble.Store(uint32(why))
 	e.recheck.Store(int64(until))
 }
 
 // Resting reports whether a refresh that failed keeps another from being tried
 // at now, and why it failed.
 func (e *Entry) Resting(now time.Duration) (why wire.EDE, yes bool) {
-	return wire.EDE(e.why.Load()), int64(now) < e.recheck.Load()
+	return wire.EDE(e.trouble.Load()), int64(now) < e.recheck.Load()
 }
 
 // Denies reports whether the entry says that its name does not exist, not only

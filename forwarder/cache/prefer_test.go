@@ -23,7 +23,7 @@ func ofKind(t *testing.T, kind cache.Kind) *cache.Entry {
 	case cache.NXDomain:
 		m = message(t, "a.test.", dns.TypeA, dns.RcodeNameError, "---", soa)
 	default:
-		return cache.NewFailure(key(ask(t, "a.test.", dns.TypeA, 0)), wire.ServFail, wire.EDENetworkError, 10*time.Second, 0, 0)
+		return cache.NewFailure(key(ask(t, "a.test.", dns.TypeA, 0)), wire.EDENetworkError, wire.NoEDE, 10*time.Second, 0, 0)
 	}
 	e, _ := entry(t, m, policy(), 0)
 	return e
@@ -76,7 +76,7 @@ func TestWhoYields(t *testing.T) {
 
 func TestFailureLife(t *testing.T) {
 	fail := func(life, stored time.Duration) *cache.Entry {
-		return cache.NewFailure([]byte("k"), wire.ServFail, wire.EDENetworkError, life*time.Second, 0, stored*time.Second)
+		return cache.NewFailure([]byte("k"), wire.EDENetworkError, wire.NoEDE, life*time.Second, 0, stored*time.Second)
 	}
 	tests := []struct {
 		name string

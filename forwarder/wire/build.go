@@ -96,7 +96,6 @@ func appendOPT(dst []byte, start int, udpSize uint16, rcode RCode, do bool, ede 
 	if ede == NoEDE {
 		dst = append16(dst, 0)
 	} else {
-		const optionEDE = 15 // RFC 8914 section 2
 		dst = append16(append16(dst, EDELen), optionEDE)
 		dst = append16(append16(dst, 2), uint16(ede-1))
 	}
