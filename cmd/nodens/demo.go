@@ -170,7 +170,7 @@ func (d *demo) follow(ctx context.Context, steps []demoStep) error {
 		case <-time.After(time.Until(began.Add(d.share(step.at)))):
 		}
 		d.view.step(step.does)
-		if err := step.do(ctx, d.cluster); err != nil {
+		if err := d.cluster.take(ctx, step); err != nil {
 			return fmt.Errorf("%s: %w", step.does, err)
 		}
 	}

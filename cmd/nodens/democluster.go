@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nodens-dns/nodens/bench/names"
@@ -18,6 +19,7 @@ import (
 // CoreDNS, one of them on the node of the demonstration, a resolver for names
 // outside, and the file that stands for the EndpointSlices of the API.
 type demoCluster struct {
+	mu        sync.Mutex // guards the endpoints' conditions: the view reads what the script writes
 	endpoints [3]*demoEndpoint
 	resolver  *upstream.Server
 	file      string // of EndpointSlices
@@ -79,6 +81,23 @@ func (c *demoCluster) close() {
 	if c.resolver != nil {
 		c.resolver.Close()
 	}
+}
+
+// take does a step of the script.
+func (c *demoCluster) take(ctx context.Context, step demoStep) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return step.do(ctx, c)
+}
+
+// conditions are the endpoints' states in the API.
+func (c *demoCluster) conditions() (all [3]string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, e := range c.endpoints {
+		all[i] = e.condition()
+	}
+	return all
 }
 
 // publish writes the slices as the EndpointSlice controller would, one a pod,

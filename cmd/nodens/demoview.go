@@ -150,10 +150,10 @@ func (v *demoView) draw(row demoRow, at time.Duration) {
 		at.Seconds(), row.phase, row.load.Counts.Sent, 100*row.hitRatio(), row.lost)
 	fmt.Fprintf(&b, "         latency p50 %s, p99 %s, max %s\n",
 		milliseconds(row.load.Latency.P50), milliseconds(row.load.Latency.P99), milliseconds(row.load.Latency.Max))
-	shares := row.tierShares()
+	shares, conditions := row.tierShares(), v.cluster.conditions()
 	for i, e := range v.cluster.endpoints {
 		fmt.Fprintf(&b, "  %-8s %s on %s/%s  %s %3.0f %%  API: %s\n",
-			[...]string{"node", "zone", "cluster"}[i], e.pod, e.node, e.zone, bar(shares[i], 30), shares[i], e.condition())
+			[...]string{"node", "zone", "cluster"}[i], e.pod, e.node, e.zone, bar(shares[i], 30), shares[i], conditions[i])
 	}
 	_, _ = io.WriteString(v.out, b.String())
 	v.drawn = strings.Count(b.String(), "\n")
