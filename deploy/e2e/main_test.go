@@ -44,7 +44,7 @@ func runAll(m *testing.M) int {
 	if status != 0 {
 		fmt.Println(shared.cluster.Logs())
 	}
-	fmt.Println(shared.delays.String())
+	fmt.Println("over all", shared.delays.String())
 	return status
 }
 

@@ -25,11 +25,12 @@ const patience = 20 * time.Second
 // came of them.
 type observer struct {
 	*topology.Watcher
-	source *kube.Source
-	client *kube.Client
-	stage  *cluster.Stage
-	t      *testing.T
-	news   chan struct{} // capacity 1
+	source  *kube.Source
+	client  *kube.Client
+	stage   *cluster.Stage
+	witness *witness
+	t       *testing.T
+	news    chan struct{} // capacity 1
 
 	mu     sync.Mutex
 	tables []dated
@@ -52,7 +53,7 @@ type setup struct {
 // observe starts an observer on a node of the stage. It ends with the test.
 func observe(t *testing.T, s *cluster.Stage, node, zone string, changes ...func(*setup)) *observer {
 	t.Helper()
-	o := &observer{stage: s, t: t, news: make(chan struct{}, 1)}
+	o := &observer{stage: s, witness: newWitness(t, s), t: t, news: make(chan struct{}, 1)}
 	start := time.Now()
 	now := func() time.Duration { return time.Since(start) }
 	log := zaptest.NewLogger(t, zaptest.Level(zap.InfoLevel))
@@ -154,7 +155,16 @@ func (o *observer) is(want string) func(*topology.Table) bool {
 // measured is expect for a change that the API was told of just now.
 func (o *observer) measured(want string) {
 	o.t.Helper()
-	shared.delays.add(o.expect(want))
+	o.measure(&shared.delays, want, o.is(want))
+}
+
+// measure waits for a table and adds the time it took.
+func (o *observer) measure(d *delays, what string, good func(*topology.Table) bool) {
+	o.t.Helper()
+	change := o.stage.Changed()
+	whole := o.until(what, patience, good)
+	own := change.Add(whole).Sub(o.witness.since(change))
+	d.add(delay{whole: whole, own: max(0, own)})
 }
 
 func (o *observer) until(what string, limit time.Duration, good func(*topology.Table) bool) time.Duration {
@@ -192,7 +202,7 @@ func (o *observer) brief(table *topology.Table) string {
 		var names []string
 		for _, m := range tier {
 			mark := [...]string{topology.Ready: "", topology.Draining: "~", topology.NotReady: "!"}[m.State]
-			names = append(names, o.stage.Name(m.Pod)+mark)
+			names = append(names, strings.TrimPrefix(m.Pod, o.stage.Namespace+"/")+mark)
 		}
 		parts = append(parts, strings.Join(names, " "))
 	}

@@ -24,9 +24,9 @@ func TestEndpointsOfSeveralSlices(t *testing.T) {
 	counts := func(node, zone, other int) {
 		t.Helper()
 		what := fmt.Sprintf("with %d, %d and %d members", node, zone, other)
-		shared.delays.add(o.until(what, patience, func(table *topology.Table) bool {
+		o.measure(&shared.delays, what, func(table *topology.Table) bool {
 			return len(table.Tiers[0]) == node && len(table.Tiers[1]) == zone && len(table.Tiers[2]) == other
-		}))
+		})
 	}
 	counts(1, 1, 1+many)
 	if n := len(s.EndpointSlices()); n < 2 {
@@ -67,7 +67,7 @@ func TestPodsWithDifferentPorts(t *testing.T) {
 		port   uint16
 	}{{table.Tiers[0][0], 1053}, {table.Tiers[2][0], 5353}} {
 		if want.member.UDP.Port() != want.port || want.member.TCP.Port() != want.port {
-			t.Errorf("ports of %s are %v and %v, want %d", s.Name(want.member.Pod), want.member.UDP, want.member.TCP, want.port)
+			t.Errorf("ports of %s are %v and %v, want %d", want.member.Pod, want.member.UDP, want.member.TCP, want.port)
 		}
 	}
 	s.Terminate("old")

@@ -47,7 +47,7 @@ func (s *Stage) create(name, node string, ports []corev1.ContainerPort) {
 	four, six := s.address(s.lastAddr).String(), s.address6(s.lastAddr).String()
 	made.Status.PodIP = four
 	made.Status.PodIPs = []corev1.PodIP{{IP: four}, {IP: six}}
-	s.pods[name], s.names[made.UID] = made, name
+	s.pods[name] = made
 }
 
 // Ready does what the kubelet does when a pod's readiness probe turns.
@@ -57,10 +57,13 @@ func (s *Stage) Ready(name string, yes bool) {
 }
 
 // Fail does what the kubelet does at a graceful shutdown of its node: the pod is
-// over, without ever having been deleted.
+// over, and therefore not ready, without ever having been deleted.
 func (s *Stage) Fail(name string) {
 	s.t.Helper()
-	s.patchStatus(name, map[string]any{"phase": corev1.PodFailed, "reason": "Terminated"})
+	s.patchStatus(name, map[string]any{
+		"phase": corev1.PodFailed, "reason": "Terminated",
+		"conditions": []corev1.PodCondition{ready(false)},
+	})
 }
 
 // Terminate deletes a pod as people and controllers do. No kubelet confirms it,

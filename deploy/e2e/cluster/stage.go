@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Service is the name of the Service of every stage, and the value of the label
@@ -35,21 +34,20 @@ type Stage struct {
 	number  int64
 	nodes   []string
 
-	names    map[types.UID]string
 	pods     map[string]*corev1.Pod
 	lastAddr int
 	resyncs  int
 	changed  time.Time
 }
 
-// Stage makes a namespace. It is not removed, since nothing would do it, but its
-// Nodes are when the test ends.
+// Stage makes a namespace. It is not removed, since nothing here would empty it,
+// but its Nodes are when the test ends, and its Services, which the controller
+// would otherwise try to write slices for.
 func (c *Cluster) Stage(t testing.TB) *Stage {
 	t.Helper()
 	s := &Stage{
 		t: t, cluster: c, number: c.stages.Add(1),
-		names: make(map[types.UID]string),
-		pods:  make(map[string]*corev1.Pod),
+		pods: make(map[string]*corev1.Pod),
 	}
 	s.Namespace = fmt.Sprintf("stage%d", s.number)
 	_, err := c.Admin.CoreV1().Namespaces().Create(t.Context(),
@@ -66,6 +64,12 @@ func (s *Stage) clean() {
 	if s.t.Failed() {
 		s.t.Logf("the slices at the end:\n%s", s.Slices(ctx))
 	}
+	services, err := s.cluster.Admin.CoreV1().Services(s.Namespace).List(ctx, metav1.ListOptions{})
+	if err == nil {
+		for i := range services.Items {
+			_ = s.cluster.Admin.CoreV1().Services(s.Namespace).Delete(ctx, services.Items[i].Name, metav1.DeleteOptions{})
+		}
+	}
 	for _, name := range s.nodes {
 		_ = s.cluster.Admin.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})
 	}
@@ -76,14 +80,6 @@ func (s *Stage) Changed() time.Time { return s.changed }
 
 // touch notes that a change is about to be requested.
 func (s *Stage) touch() { s.changed = time.Now() }
-
-// Name returns the name of the pod with that UID, and the UID if there is none.
-func (s *Stage) Name(uid string) string {
-	if name, ok := s.names[types.UID(uid)]; ok {
-		return name
-	}
-	return uid
-}
 
 // Slices describes the EndpointSlices of the stage, for people.
 func (s *Stage) Slices(ctx context.Context) string {
