@@ -278,6 +278,33 @@ func TestWhatIsNotSaved(t *testing.T) {
 	}
 }
 
+func TestWhatWasOnlyRestoredIsNotSaved(t *testing.T) {
+	l := live(t, saved(t, slice("a", "10.0.0.1@n1/za")), nil)
+	l.wants("10.0.0.1|||")
+	l.stop()
+	if n := l.Keeper.Stats().Saves; n != 0 {
+		t.Errorf("%d saves; the old one is as good and says when it was true", n)
+	}
+}
+
+// The API server answers while the endpoints on disk are still being asked.
+func TestSourceIsFasterThanTheProbe(t *testing.T) {
+	told := make(chan struct{})
+	l := live(t, saved(t, slice("a", "10.0.0.1@n1/za")), func(_ *topology.Config, k *topology.KeeperConfig) {
+		k.Probe = 5 * time.Second
+		k.Verify = func(context.Context, netip.AddrPort) bool { <-told; return true }
+	})
+	l.Replace([]topology.Slice{slice("b", "10.0.0.9@n1/za")})
+	l.Synced()
+	close(told)
+	<-l.Tried()
+	l.wants("10.0.0.9|||")
+	time.Sleep(20 * time.Millisecond)
+	if s := l.Watcher.Status(); s.Restored || l.brief() != "10.0.0.9|||" || l.Keeper.Stats().Restored != 0 {
+		t.Errorf("table %s, status %+v; want what the source told", l.brief(), s)
+	}
+}
+
 func TestSavesFollowChanges(t *testing.T) {
 	l := live(t, t.TempDir(), nil)
 	saves := func(n uint64) {

@@ -24,6 +24,12 @@ func TestSnapshotRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(file)
+	nobodys := own
+	nobodys.Cluster = ""
+	unknown, err := nobodys.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		name string
 		file string
@@ -41,6 +47,7 @@ func TestSnapshotRefusals(t *testing.T) {
 		{"a later version", strings.Replace(text, "endpoints-1", "endpoints-2", 1), own, topology.SnapshotVersion},
 		{"another cluster", text, topology.Snapshot{Cluster: "d", Namespace: "kube-system", Service: "kube-dns"}, topology.SnapshotOtherCluster},
 		{"a cluster that is not known", text, topology.Snapshot{Namespace: "kube-system", Service: "kube-dns"}, topology.SnapshotOtherCluster},
+		{"of no cluster, though none is known", string(unknown), nobodys, topology.SnapshotOtherCluster},
 		{"another namespace", text, topology.Snapshot{Cluster: "c", Namespace: "dns", Service: "kube-dns"}, topology.SnapshotOtherService},
 		{"another Service", text, topology.Snapshot{Cluster: "c", Namespace: "kube-system", Service: "coredns"}, topology.SnapshotOtherService},
 	} {

@@ -21,8 +21,14 @@ type contact struct {
 	mu     sync.Mutex
 	status Status // without Age and FailingFor
 	last   time.Duration
-	since  time.Duration // valid while status.Fault is not None
+	since  time.Duration // valid while status.Fault is not None, like the next
+	well   bool          // a sign of life came after the last failure,
+	wellAt time.Duration // then
 }
+
+// settle is how long all must be well before a fault counts as over: a server
+// whose lists work and whose watches fail is no good one in between.
+const settle = 2 * time.Second
 
 func newContact(now func() time.Duration, log *zap.Logger) *contact {
 	return &contact{now: now, log: log, last: now()}
@@ -31,7 +37,9 @@ func newContact(now func() time.Duration, log *zap.Logger) *contact {
 func (c *contact) snapshot() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s, now := c.status, c.now()
+	now := c.now()
+	c.recover(now)
+	s := c.status
 	s.Age = now - c.last
 	if s.Fault != None {
 		s.FailingFor = now - c.since
@@ -59,10 +67,18 @@ func (c *contact) heard() {
 	defer c.mu.Unlock()
 	c.status.Contacted = true
 	c.last = c.now()
-	if c.status.Fault == None {
+	if !c.well {
+		c.well, c.wellAt = true, c.last
+	}
+	c.recover(c.last)
+}
+
+// recover ends a fault that is over. The lock is held.
+func (c *contact) recover(now time.Duration) {
+	if c.status.Fault == None || !c.well || now-c.wellAt < settle {
 		return
 	}
-	c.log.Info("the API server answers again", zap.Stringer("fault", c.status.Fault), zap.Duration("after", c.last-c.since))
+	c.log.Info("the API server answers again", zap.Stringer("fault", c.status.Fault), zap.Duration("after", c.wellAt-c.since))
 	c.status.Fault, c.status.LastError = None, ""
 }
 
@@ -71,8 +87,11 @@ func (c *contact) failed(fault Fault, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.status.Counters.Failures++
+	now := c.now()
+	c.recover(now)
+	c.well = false
 	if c.status.Fault == None {
-		c.since = c.now()
+		c.since = now
 	}
 	if c.status.Fault != fault {
 		c.log.Warn("the API server is of no help; what was known stays in force",

@@ -42,6 +42,7 @@ type fakeAPI struct {
 	changed  chan struct{} // closed at each change
 	cut      chan struct{} // closed to end all watches
 	refuse   func(*http.Request) *meta.Status
+	spoil    *meta.Status // sent by every watch once it is open
 	token    string
 	requests []string // method of work: list, watch, stream, node
 }
@@ -140,12 +141,16 @@ func (f *fakeAPI) endWatches() {
 	f.cut = make(chan struct{})
 }
 
-// compact forgets the history, so that every older version is gone.
-func (f *fakeAPI) compact() {
-	f.set(func() {
-		f.version += 10
-		f.oldest, f.history = f.version, nil
-	})
+// compact removes a slice, ends all watches and forgets how it came, in one
+// step: a watch from an older version cannot go on.
+func (f *fakeAPI) compact(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.slices, name)
+	f.version += 10
+	f.oldest, f.history = f.version, nil
+	close(f.cut)
+	f.cut = make(chan struct{})
 }
 
 // count is how many requests of a kind there were.
@@ -308,8 +313,12 @@ func (f *fakeAPI) serveWatch(w http.ResponseWriter, r *http.Request) {
 				due = append(due, c)
 			}
 		}
-		now, refuse := f.version, f.refuse
+		now, refuse, spoil := f.version, f.refuse, f.spoil
 		f.mu.Unlock()
+		if spoil != nil {
+			f.event(w, "ERROR", spoil)
+			return
+		}
 		if refuse != nil {
 			if status := refuse(r); status != nil {
 				f.event(w, "ERROR", status)

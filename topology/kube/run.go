@@ -99,7 +99,7 @@ func (r *run) refuse(err error) {
 func (r *run) retry() time.Duration {
 	switch r.contact.snapshot().Fault {
 	case None:
-		r.backoff.reset()
+		r.backoff.reset() // a watch that ended because its version was too old
 		return r.backoff.next(r.cfg.RetryMax)
 	case Forbidden, Unauthorized, NoServer:
 		return r.backoff.next(r.cfg.RefusedMax)

@@ -32,7 +32,7 @@ func TestChoose(t *testing.T) {
 		{"kube-dns, though others have more", []*discovery.EndpointSlice{slice("a", "coredns", "10.0.0.1", "10.0.0.2"), slice("b", "kube-dns", "10.0.0.3")}, "kube-dns"},
 		{"kube-dns, though it has none", []*discovery.EndpointSlice{slice("a", "coredns", "10.0.0.1"), slice("b", "kube-dns")}, "kube-dns"},
 		{"the one with the most ready endpoints", []*discovery.EndpointSlice{slice("a", "a", "10.0.0.1"), slice("b", "b", "10.0.0.2", "10.0.0.3"), unready}, "b"},
-		{"counted over all its slices", []*discovery.EndpointSlice{slice("a", "a", "10.0.0.1"), slice("a2", "a", "10.0.0.4", "10.0.0.5"), slice("b", "b", "10.0.0.2", "10.0.0.3")}, "a"},
+		{"counted over all its slices", []*discovery.EndpointSlice{slice("a", "z", "10.0.0.4", "10.0.0.5"), slice("a2", "z", "10.0.0.1"), slice("b", "b", "10.0.0.2", "10.0.0.3")}, "z"},
 		{"nil means ready", []*discovery.EndpointSlice{slice("a", "a", "10.0.0.1"), unknown}, "nil"},
 		{"equal: the first by name", []*discovery.EndpointSlice{slice("b", "b", "10.0.0.2"), slice("a", "a", "10.0.0.1")}, "a"},
 		{"never the copy beside the original", []*discovery.EndpointSlice{slice("u", "kube-dns-upstream", "10.0.0.1", "10.0.0.2"), slice("r", "rke2-coredns-rke2-coredns", "10.0.0.1")}, "rke2-coredns-rke2-coredns"},

@@ -224,14 +224,10 @@ func TestVersionGone(t *testing.T) {
 	r := start(t, f.api(), kube.Config{})
 	r.wants("10.0.0.1 10.0.0.2")
 	time.Sleep(1100 * time.Millisecond)
-	f.set(func() { f.refuse = forbidden })
-	r.faces(kube.Forbidden) // no watch is open while this happens
-	f.remove("a")
-	f.compact()
-	f.set(func() { f.refuse = nil })
+	f.compact("a")
 	r.wants("10.0.0.2")
-	if r.smallest() != 1 {
-		t.Errorf("the smallest set was %d slices, want 1", r.smallest())
+	if s := r.Status(); r.smallest() != 1 || s.Fault != kube.None || s.Counters.Failures != 0 {
+		t.Errorf("the smallest set was %d slices, want 1; status %+v, want no failure", r.smallest(), s)
 	}
 }
 
@@ -272,6 +268,26 @@ func TestFaultsKeepTheSet(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A server whose lists work and whose watches do not, for ever.
+func TestWatchThatFailsForEver(t *testing.T) {
+	f := newFakeAPI(t)
+	f.put(slice("a", "kube-dns", "10.0.0.1"))
+	r := start(t, f.api(), kube.Config{})
+	r.wants("10.0.0.1")
+	f.set(func() { f.spoil = failure(http.StatusInternalServerError, meta.StatusReasonInternalError) })
+	r.faces(kube.ServerError)
+	for end := time.Now().Add(500 * time.Millisecond); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if s := r.Status(); s.Fault != kube.ServerError || s.LastError == "" || r.addresses() != "10.0.0.1" {
+			t.Fatalf("in between: status %+v, addresses %s", s, r.addresses())
+		}
+	}
+	if s := r.Status(); s.FailingFor < 400*time.Millisecond || s.Counters.Lists < 3 {
+		t.Errorf("status %+v, want failing all along, and lists meanwhile", s)
+	}
+	f.set(func() { f.spoil = nil })
+	r.faces(kube.None)
 }
 
 func TestPermissionIsPickedUp(t *testing.T) {

@@ -50,7 +50,8 @@ type Status struct {
 	Found              bool
 
 	// Fault and LastError say why the last attempt failed, FailingFor how long
-	// no attempt has succeeded. None, "" and 0 while all is well.
+	// nothing has worked for as long as two seconds. None, "" and 0 while all is
+	// well.
 	Fault      Fault
 	LastError  string
 	FailingFor time.Duration

@@ -34,6 +34,11 @@ func (t *tap) Stop() {
 func (t *tap) run() {
 	defer close(t.events)
 	for event := range t.inner.ResultChan() {
+		select {
+		case <-t.done:
+			return // an error now is only that of being stopped
+		default:
+		}
 		t.see(event)
 		select {
 		case t.events <- event:
