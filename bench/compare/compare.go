@@ -42,6 +42,8 @@ type Config struct {
 	Rounds int
 	// Spin is that of the load.
 	Spin time.Duration
+	// Version is what the linker says of this program's source.
+	Version string
 	// Say, if set, hears how it goes, a line for each measurement.
 	Say func(text string)
 }
@@ -85,7 +87,7 @@ func Run(ctx context.Context, cfg Config) (*Outcome, error) {
 		return nil, errors.New("compare: there is nothing to compare: no server was found, or no point is given")
 	}
 	c := &comparison{cfg: cfg, out: &Outcome{
-		Machine: machine.Describe(), Rounds: max(1, cfg.Rounds), Base: cfg.Candidates[0].Peer.Name, Skipped: cfg.Skipped,
+		Machine: machine.Describe(cfg.Version), Rounds: max(1, cfg.Rounds), Base: cfg.Candidates[0].Peer.Name, Skipped: cfg.Skipped,
 	}, failed: map[string]bool{}, cpus: peers.Usable()}
 	// A pinned point leaves this process on fewer CPUs; give them back.
 	defer func() { _ = peers.PinSelf(c.cpus) }()

@@ -64,6 +64,8 @@ type Generator struct {
 	Lag Percentiles `json:"lag"`
 	// Busy is the share of the time that the workers did not wait.
 	Busy float64 `json:"busy"`
+	// CPU is the CPU time of this process for each query sent.
+	CPU time.Duration `json:"cpu_ns"`
 	// Unsent counts queries that were due but found no free slot or were not
 	// taken by the kernel. They are not in Sent.
 	Unsent uint64 `json:"unsent"`
@@ -125,7 +127,7 @@ func (r *Run) report(c *clerk, took time.Duration) *Report {
 	rep.Total, rep.Latency, rep.CDF = all.Counts, percentiles(all.latency), cdf(all.latency)
 	rep.Rate = float64(rep.Total.Sent) / rep.Sending.Seconds()
 	rep.Answers = float64(rep.Total.Answered()) / rep.Sending.Seconds()
-	rep.Generator = r.generator(took)
+	rep.Generator = r.generator(took, rep.Total.Sent)
 	return rep
 }
 
@@ -144,7 +146,7 @@ func cdf(h *hdr.Histogram) []Point {
 	return points
 }
 
-func (r *Run) generator(took time.Duration) Generator {
+func (r *Run) generator(took time.Duration, sent uint64) Generator {
 	var g Generator
 	lag := newScore(3).latency
 	var waited time.Duration
@@ -159,6 +161,9 @@ func (r *Run) generator(took time.Duration) Generator {
 	}
 	g.Lag = percentiles(lag)
 	g.Busy = 1 - waited.Seconds()/(took.Seconds()*float64(len(r.workers)))
+	if sent > 0 {
+		g.CPU = (processCPU() - r.cpu) / time.Duration(sent)
+	}
 	g.Bottleneck = bottleneck(g, r.cfg)
 	return g
 }

@@ -23,6 +23,7 @@ type Run struct {
 	book    atomic.Pointer[book]
 	marks   sync.Mutex // orders marks
 	used    atomic.Bool
+	cpu     time.Duration // of this process when the run began
 
 	examplesLeft atomic.Int32
 	examplesMu   sync.Mutex
@@ -73,6 +74,7 @@ func (r *Run) Run(ctx context.Context) (*Report, error) {
 		return nil, errors.New("load: this run was run before: make a new one")
 	}
 	r.begun.Store(int64(time.Since(r.made)))
+	r.cpu = processCPU()
 	clerk := newClerk(r)
 	var working, clerking sync.WaitGroup
 	for _, w := range r.workers {

@@ -3,6 +3,7 @@ package load
 import (
 	"fmt"
 	"net/netip"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -59,4 +60,13 @@ func overflowed(fd int) uint64 {
 		return 0
 	}
 	return uint64(info[drops])
+}
+
+// processCPU is the CPU time of this process so far.
+func processCPU() time.Duration {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

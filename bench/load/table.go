@@ -48,8 +48,8 @@ func writeRow(t io.Writer, name string, c Counts, l Percentiles) {
 // writeRemarks writes what is not as it should be.
 func (r *Report) writeRemarks(b *strings.Builder) {
 	g := r.Generator
-	fmt.Fprintf(b, "\ngenerator: %.0f %% busy, queries left %v late at most, %v at the 99th percentile\n",
-		100*g.Busy, g.Lag.Max.Round(time.Microsecond), g.Lag.P99.Round(time.Microsecond))
+	fmt.Fprintf(b, "\ngenerator: %.0f %% busy, %.2f µs CPU per query, queries left %v late at most, %v at the 99th percentile\n",
+		100*g.Busy, float64(g.CPU)/float64(time.Microsecond), g.Lag.Max.Round(time.Microsecond), g.Lag.P99.Round(time.Microsecond))
 	if w := r.Total.WrongBy; r.Total.Wrong > 0 {
 		fmt.Fprintf(b, "wrong by: format %d, question %d, case %d, rcode %d, records %d\n",
 			w.Format, w.Question, w.Case, w.RCode, w.Records)

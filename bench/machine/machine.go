@@ -29,8 +29,9 @@ type Machine struct {
 	Load string `json:"load"`
 }
 
-// Describe describes this machine now.
-func Describe() Machine {
+// Describe describes this machine now. version is what the linker says of the
+// source, "" if it says nothing; the Go command may know the commit itself.
+func Describe(version string) Machine {
 	return Machine{
 		Time:   time.Now().Round(time.Second),
 		CPU:    value("/proc/cpuinfo", "model name"),
@@ -39,7 +40,7 @@ func Describe() Machine {
 		Kernel: kernel(),
 		OS:     strings.Trim(value("/etc/os-release", "PRETTY_NAME"), `"`),
 		Go:     runtime.Version(),
-		Commit: commit(),
+		Commit: commit(version),
 		Load:   load(),
 	}
 }
@@ -90,7 +91,10 @@ func load() string {
 	return first
 }
 
-func commit() string {
+func commit(version string) string {
+	if version != "" {
+		return version
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -90,7 +91,7 @@ func (p Peer) Find(given string) (string, error) {
 }
 
 // Version asks a program for its version: the first line it prints that has a
-// digit.
+// digit, without the time that some put in front.
 func (p Peer) Version(path string) string {
 	if len(p.version) == 0 {
 		return "built in"
@@ -98,11 +99,13 @@ func (p Peer) Version(path string) string {
 	out, _ := exec.Command(path, p.version...).CombinedOutput()
 	for line := range strings.Lines(string(out)) {
 		if strings.ContainsAny(line, "0123456789") {
-			return strings.TrimSpace(line)
+			return strings.TrimSpace(logTime().ReplaceAllString(line, ""))
 		}
 	}
 	return "unknown"
 }
+
+func logTime() *regexp.Regexp { return regexp.MustCompile(`^[A-Z][a-z]{2} +\d+ [\d:]+ `) }
 
 func (s Setup) withDefaults() Setup {
 	if s.Entries == 0 {

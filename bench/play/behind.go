@@ -32,6 +32,8 @@ func startBehind(zone *names.Zone, s *scenarios.Scenario, at []netip.AddrPort, f
 	var errs []error
 	for i := range s.Servers {
 		cfg := upstream.Config{Name: fmt.Sprintf("server %d", i+1), Zone: zone, Faults: s.Faults, Sockets: 2}
+		// An address of its own for each, as pods have.
+		cfg.Addr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, byte(11 + i)}), 0)
 		if len(at) > 0 {
 			cfg.Addr = at[i]
 		}

@@ -69,6 +69,9 @@ func usage(samples []cost.Sample, began time.Time) []Usage {
 	var all []Usage
 	for i := 1; i < len(samples); i++ {
 		c := cost.Between(samples[i-1], samples[i])
+		if c.Took < 500*time.Millisecond {
+			continue // the last one, too short to say anything
+		}
 		all = append(all, Usage{At: samples[i].At.Sub(began), Cores: c.Cores(), RSS: c.RSS})
 	}
 	return all

@@ -36,7 +36,7 @@ func compareCommand(ctx context.Context, o output, args []string) error {
 	if *rounds < 1 || *rounds > 100 || *length < time.Second || *length > 10*time.Minute {
 		return errors.New("nodens-bench compare: -rounds must be from 1 to 100 and -for from 1s to 10m")
 	}
-	cfg := compare.Config{Rounds: *rounds, Spin: *spin, Say: func(text string) { fmt.Fprintln(o.progress, text) }}
+	cfg := compare.Config{Version: version, Rounds: *rounds, Spin: *spin, Say: func(text string) { fmt.Fprintln(o.progress, text) }}
 	var err error
 	if cfg.Points, err = pointsOf(*points, *length, *pin); err != nil {
 		return err

@@ -13,6 +13,10 @@ import (
 	"syscall"
 )
 
+// version is what the source is called. The linker sets it:
+// -ldflags '-X main.version=v1.2.3'.
+var version string
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)

@@ -72,7 +72,7 @@ func runCommand(ctx context.Context, o output, args []string) error {
 			p.Total.Lost, p.Total.ServFail, p.Total.Wrong)
 	}
 	warnRemote(o, cfg)
-	m := machine.Describe()
+	m := machine.Describe(version)
 	result, err := play.Play(ctx, cfg)
 	if result == nil {
 		return err
