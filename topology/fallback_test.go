@@ -52,6 +52,18 @@ func TestFallback(t *testing.T) {
 	}
 }
 
+func TestLocalServersStandFirst(t *testing.T) {
+	cfg := topology.Config{Local: addrPorts("192.0.2.9:53"), Fallback: topology.Fallback{Service: addrPorts("10.96.0.10:53")}}
+	run(t, cfg, func(r *rig) {
+		r.after(time.Second, "192.0.2.9||10.96.0.10|")
+		r.Put(slice("a", "10.0.0.1@n1/za", "10.0.0.2@n2/za"))
+		r.Synced()
+		r.after(time.Second, "192.0.2.9 10.0.0.1|10.0.0.2||10.96.0.10!")
+		r.Put(slice("a", "10.0.0.1@n1/za~", "10.0.0.2@n2/za!"))
+		r.after(time.Second, "192.0.2.9 10.0.0.1~|||10.0.0.2! 10.96.0.10!")
+	})
+}
+
 func TestWhoTellsTheZone(t *testing.T) {
 	run(t, topology.Config{Self: topology.Self{Node: "n1"}}, func(r *rig) {
 		from := func(zone string, who topology.ZoneFrom) {

@@ -24,7 +24,7 @@ type Status struct {
 	Slices    int
 	// Ignored counts what is ignored in the slices known now.
 	Ignored Ignored
-	// Table is what was last published, without the fallback.
+	// Table is what was last published, without the fallback and Config.Local.
 	Table Table
 	// Fallback says that no endpoint was ever known and the fallback is asked.
 	Fallback bool

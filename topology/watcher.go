@@ -3,6 +3,7 @@ package topology
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -25,6 +26,10 @@ type Config struct {
 	// Options says how endpoints are ranked.
 	Options Options
 
+	// Local are servers on this node that no source knows, at a fixed address for
+	// example. They stand in the node tier, before its endpoints, at all times.
+	// Whether they answer is for the reader of the Table to find out.
+	Local []netip.AddrPort
 	// Fallback is asked while no endpoint is known, and last while some are.
 	Fallback Fallback
 
@@ -128,8 +133,8 @@ func (w *Watcher) Ready() <-chan struct{} { return w.ready }
 func (w *Watcher) Run(ctx context.Context) error {
 	hold := time.NewTimer(w.cfg.EmptyHold) // set anew when a hold begins
 	defer hold.Stop()
-	if !w.cfg.Fallback.none() {
-		w.cfg.Publish(w.cfg.Fallback.apply(Table{}))
+	if !w.cfg.Fallback.none() || len(w.cfg.Local) > 0 {
+		w.cfg.Publish(w.complete(Table{}))
 	}
 	for {
 		select {
@@ -167,13 +172,22 @@ func (w *Watcher) refresh() time.Duration {
 	if !changed {
 		return wait
 	}
-	w.cfg.Publish(w.cfg.Fallback.apply(next))
+	w.cfg.Publish(w.complete(next))
 	select {
 	case <-w.ready:
 	default:
 		close(w.ready)
 	}
 	return wait
+}
+
+// complete adds the servers that do not depend on any source.
+func (w *Watcher) complete(t Table) Table {
+	t = w.cfg.Fallback.apply(t)
+	if len(w.cfg.Local) > 0 {
+		t.Tiers[TierNode] = append(plain(Ready, w.cfg.Local), t.Tiers[TierNode]...)
+	}
+	return t
 }
 
 // next decides what is current from now on.

@@ -157,6 +157,9 @@ type TopologyConfig struct {
 	// Hints says whether the hints of trafficDistribution count: "honor"
 	// (default) or "ignore".
 	Hints string
+	// Local are servers on this node that are asked first and that no Service
+	// lists, at a fixed address for example. Default none.
+	Local []netip.AddrPort
 	// ClusterIP is asked while no endpoint is known. Default: what the kubelet
 	// tells in the environment (KUBE_DNS_UPSTREAM_SERVICE_HOST,
 	// KUBE_DNS_SERVICE_HOST or that of Service), unless we listen there.

@@ -25,6 +25,7 @@ func (f *configFile) topology(t *TopologyConfig) fields {
 		},
 		"ports":     f.section(fields{"udp": f.to(&t.UDPPort), "tcp": f.to(&t.TCPPort)}),
 		"hints":     f.word(&t.Hints, "honor", "ignore"),
+		"local":     func(path string, n *yaml.Node) { f.serverList(path, n, &t.Local) },
 		"clusterIP": func(path string, n *yaml.Node) { f.serverList(path, n, &t.ClusterIP) },
 		"fallback":  func(path string, n *yaml.Node) { f.serverList(path, n, &t.Fallback) },
 	}

@@ -118,6 +118,7 @@ func (r *route) watch(b base) (err error) {
 			UDPPort: c.UDPPort, TCPPort: c.TCPPort, Own: own,
 		},
 		Options:  topology.Options{IgnoreHints: c.Hints == "ignore"},
+		Local:    without(c.Local, own),
 		Fallback: topology.Fallback{Service: without(c.ClusterIP, own), Servers: without(c.Fallback, own)},
 		Publish:  func(t topology.Table) { r.group.Update(tableOf(t)) },
 		Now:      b.now,
