@@ -15,6 +15,22 @@
 // changes nothing: what was emitted stays in force, [Source.Status] tells what
 // is wrong and since when, and attempts go on for as long as Run runs.
 //
+// # What it costs
+//
+// Measured in November 2026 on an AMD EPYC with two cores, Go 1.26.8, client
+// libraries v0.37.2:
+//
+//   - the static, stripped binary grew from 15.2 to 23.6 MB
+//     (CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' ./cmd/nodens);
+//   - a daemon that asks no API server grew by 0.5 to 1 MiB of anonymous memory
+//     and up to 4.5 MiB of pages of the binary;
+//   - a source and its watcher add 4 MiB with 3 endpoints, and 8 MiB with 5 000
+//     in 50 slices, 12 MiB at their peak under change (go test -run TestMemory -v);
+//   - a full ranking of 5 000 endpoints takes 1.8 ms
+//     (go test -bench Rank5000 ./topology);
+//   - a connection whose packets vanish is noticed after 13 s
+//     (go test -run Silent -v).
+//
 // Goroutines: [Source.Run] and [Node.Run] are the caller's. While they run, the
 // client libraries run some of their own: the reader and the writer of the one
 // HTTP/2 connection, and three or four for each open watch. Those of a watch
