@@ -185,6 +185,9 @@ func TestFullRouteAnswersAtOnce(t *testing.T) {
 	if s := r.Stats().Routes[0]; s.Shed != 2 || s.InFlight != 0 {
 		t.Errorf("route %+v", s)
 	}
+	if n := r.Stats().Renewed; n != 0 {
+		t.Errorf("%d goroutines were started for a route that is full", n)
+	}
 	if got, _ := r.exchange(dnstest.Question("n3.test.", dns.TypeA), forwarder.UDP); got.Rcode != dns.RcodeSuccess {
 		t.Errorf("being over the bound is remembered: %v", got)
 	}
