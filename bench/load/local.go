@@ -6,8 +6,8 @@ import (
 	"net/netip"
 )
 
-// checkLocal refuses a target that is not this machine.
-func checkLocal(target netip.Addr) error {
+// CheckLocal is an error for a target that is not this machine.
+func CheckLocal(target netip.Addr) error {
 	target = target.Unmap()
 	if target.IsLoopback() {
 		return nil

@@ -40,7 +40,7 @@ func New(cfg Config) (*Run, error) {
 		return nil, err
 	}
 	if !cfg.AllowRemote {
-		if err := checkLocal(cfg.Target.Addr()); err != nil {
+		if err := CheckLocal(cfg.Target.Addr()); err != nil {
 			return nil, err
 		}
 	}

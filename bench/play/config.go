@@ -70,7 +70,20 @@ func (c Config) validate() error {
 	case len(c.Behind) > 0 && len(c.Behind) != c.Scenario.Servers:
 		return fmt.Errorf("play: %s has %d servers behind the target, not %d", c.Scenario.Name, c.Scenario.Servers, len(c.Behind))
 	}
+	if c.Server == nil && !c.AllowRemote {
+		if err := load.CheckLocal(c.Target.Addr()); err != nil {
+			return fmt.Errorf("play: %w (it would get %s)", err, Amount(c.Scenario))
+		}
+	}
 	return nil
+}
+
+// Amount says how much a scenario sends.
+func Amount(s *scenarios.Scenario) string {
+	if s.Peak() == 0 {
+		return fmt.Sprintf("as many queries as it answers for %v", s.Length())
+	}
+	return fmt.Sprintf("up to %.0f queries/s for %v", s.Peak(), s.Length())
 }
 
 func (c Config) say(format string, args ...any) {

@@ -82,12 +82,8 @@ func runCommand(ctx context.Context, o output, args []string) error {
 
 // warnRemote shows what another machine is about to get.
 func warnRemote(o output, cfg play.Config) {
-	if cfg.AllowRemote && cfg.Target.IsValid() && !cfg.Target.Addr().IsLoopback() {
-		rate := fmt.Sprintf("up to %.0f queries/s", cfg.Scenario.Peak())
-		if cfg.Scenario.Peak() == 0 {
-			rate = "as many queries as it answers"
-		}
-		fmt.Fprintf(o.progress, "%v gets %s for %v\n", cfg.Target, rate, cfg.Scenario.Length())
+	if cfg.AllowRemote && cfg.Target.IsValid() && load.CheckLocal(cfg.Target.Addr()) != nil {
+		fmt.Fprintf(o.progress, "%v is not of this machine: it gets %s\n", cfg.Target, play.Amount(cfg.Scenario))
 	}
 }
 
