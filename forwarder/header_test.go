@@ -27,6 +27,17 @@ func kinds(t testing.TB) map[string]dnstest.Answer {
 	}
 }
 
+// allOptions are EDNS options that a client may send, sound or not.
+func allOptions() (options []dns.EDNS0) {
+	for code, data := range map[uint16]string{
+		dns.EDNS0NSID: "", dns.EDNS0SUBNET: "\x00\x01\x18\x00\x0a\x00\x00", dns.EDNS0EXPIRE: "", dns.EDNS0COOKIE: "12345678",
+		dns.EDNS0TCPKEEPALIVE: "\x00\x64\x00", dns.EDNS0PADDING: "\x00\x00\x00", dns.EDNS0EDE: "\x00\x06", 65001: "x",
+	} {
+		options = append(options, &dns.EDNS0_LOCAL{Code: code, Data: []byte(data)})
+	}
+	return options
+}
+
 // TestFlagsOfEveryKind has clients that set all they can and servers that do
 // too: what comes back is ours.
 func TestFlagsOfEveryKind(t *testing.T) {
@@ -46,6 +57,7 @@ func TestFlagsOfEveryKind(t *testing.T) {
 				q := edns(dnstest.Question("a.test.", dns.TypeA), 1232, false)
 				q.Zero, q.Authoritative, q.Truncated, q.RecursionAvailable = true, true, true, true
 				q.IsEdns0().Hdr.Ttl |= 0x7fff
+				q.IsEdns0().Option = allOptions()
 				got, _ := r.exchange(q, forwarder.UDP)
 				if !got.RecursionAvailable || got.Authoritative || got.Zero || got.AuthenticatedData || got.Truncated != (kind == "cut") {
 					t.Errorf("%s: header\n%v", way, got)

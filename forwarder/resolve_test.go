@@ -69,6 +69,7 @@ func TestIdenticalMissesShareOneFlight(t *testing.T) {
 			m.Id = uint16(i)
 			if i%2 == 0 {
 				m.SetEdns0(uint16(1000+i), false)
+				m.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_SUBNET{Code: dns.EDNS0SUBNET, Family: 1, SourceNetmask: 24, Address: []byte{198, 51, byte(i), 0}}}
 			}
 			got, _ := r.exchange(m, forwarder.UDP)
 			if got.Id != uint16(i) || got.Question[0].Name != m.Question[0].Name || (got.IsEdns0() != nil) != (i%2 == 0) || len(got.Answer) != 1 {
