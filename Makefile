@@ -2,7 +2,7 @@
 # A fresh machine needs Go; a C compiler adds the race detector, Docker the image.
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lint fuzz bench demo image check clean
+.PHONY: help build test e2e lint fuzz bench demo image check clean
 .DELETE_ON_ERROR:
 
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null)
@@ -25,7 +25,7 @@ PEER      := bench/peers/coredns
 COREDNS   := $(if $(wildcard $(PEER)/go.mod),$(CURDIR)/.cache/bin/coredns)
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## static binaries into bin/
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
@@ -36,6 +36,11 @@ test: $(COREDNS) ## build, vet, race tests, a short fuzz; no root needed
 	$(if $(RACE),,@echo "no C compiler: the tests run without the race detector")
 	NODENS_COREDNS='$(COREDNS)' go test $(RACE) -timeout 8m $(TESTFLAGS) ./...
 	@$(MAKE) --no-print-directory fuzz FUZZTIME=$(FUZZSHORT)
+
+e2e: build $(COREDNS) ## against a real Kubernetes API on loopback; the whole of it needs root
+	programs=$$(deploy/e2e/build.sh) && NODENS_CONTROL_PLANE=$$programs \
+		NODENS_COREDNS='$(COREDNS)' NODENS_BINARY='$(CURDIR)/bin/nodens' \
+		go test -C deploy/e2e -count=1 -timeout 15m $(TESTFLAGS) ./...
 
 lint: ## format, vet, staticcheck, errcheck, the rules of the house
 	lint/run.sh

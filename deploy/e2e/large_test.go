@@ -31,7 +31,7 @@ func TestFiveThousandEndpoints(t *testing.T) {
 	s := stage(t)
 	s.AddService(cluster.WithoutSelector)
 	account := s.Account("nodens")
-	account.Grant()
+	account.Grant(shippedRules(t, "rbac.yaml"))
 	s.AddNode("n1", "za")
 	first := largeSlice(s, 0)
 	s.AddSlice(first)
@@ -91,7 +91,7 @@ func TestFootprint(t *testing.T) {
 	s := stage(t)
 	s.AddService(cluster.WithoutSelector)
 	account := s.Account("nodens")
-	account.Grant()
+	account.Grant(shippedRules(t, "rbac.yaml"))
 	slice := largeSlice(s, 0)
 	slice.Endpoints = slice.Endpoints[:3]
 	s.AddSlice(slice)

@@ -60,7 +60,7 @@ func TestTopologyModeAutoLends(t *testing.T) {
 	o := observe(t, s, "n2", "zb")
 	blind := observe(t, s, "n2", "zb", func(with *setup) {
 		with.account = s.Account("blind")
-		with.account.Grant()
+		with.account.Grant(shippedRules(t, "rbac.yaml"))
 		with.watcher.Options.IgnoreHints = true
 	})
 	o.expect("||a1 a2 a3|")
@@ -137,15 +137,13 @@ func TestZoneOfTheNodeObject(t *testing.T) {
 	}()
 
 	waitFor(t, "a refusal", patience, func() bool { return reader.Status().Fault == kube.Forbidden })
-	account.GrantNodes()
+	account.GrantEverywhere(shippedRules(t, "rbac-node.yaml"))
 	o.expect("|a2|a3|")
 	s.SetZone("n1", "zb")
 	o.expect("|a3|a2|")
 	s.SetZone("n1", "")
 	o.expect("||a2 a3|")
-	if fault := reader.Status().Fault; fault != kube.None {
-		t.Errorf("fault %v", fault)
-	}
+	waitFor(t, "no fault", patience, func() bool { return reader.Status().Fault == kube.None })
 }
 
 // The Service is looked for by its label where it has another name, and the

@@ -27,6 +27,7 @@ type observer struct {
 	*topology.Watcher
 	source  *kube.Source
 	client  *kube.Client
+	account *cluster.Account
 	stage   *cluster.Stage
 	witness *witness
 	t       *testing.T
@@ -73,8 +74,9 @@ func observe(t *testing.T, s *cluster.Stage, node, zone string, changes ...func(
 	}
 	if with.account == nil {
 		with.account = s.Account("nodens")
-		with.account.Grant()
+		with.account.Grant(shippedRules(t, "rbac.yaml"))
 	}
+	o.account = with.account
 	o.client = kube.NewClient(kube.API{Server: with.server, CAFile: shared.cluster.CAFile(), TokenFile: with.account.TokenFile})
 	with.source.Client = o.client
 	o.start(with)

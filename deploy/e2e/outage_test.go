@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/nodens-dns/nodens/deploy/e2e/cluster"
+	"github.com/nodens-dns/nodens/topology"
 	"github.com/nodens-dns/nodens/topology/kube"
 )
 
@@ -73,7 +74,7 @@ func TestAPIIsStoppedAndStarted(t *testing.T) {
 	s, proxy, o := away(t)
 	direct := observe(t, s, "n1", "za", func(with *setup) {
 		with.account = s.Account("direct")
-		with.account.Grant()
+		with.account.Grant(shippedRules(t, "rbac.yaml"))
 	})
 	direct.expect("a1|a2||")
 
@@ -191,7 +192,7 @@ func TestTokenExpiresAndIsRotated(t *testing.T) {
 	s.AddReadyPod("a2", "n2")
 	proxy, via := through(t)
 	account := s.Account("nodens")
-	account.Grant()
+	account.Grant(shippedRules(t, "rbac.yaml"))
 	o := observe(t, s, "n1", "za", via, func(with *setup) { with.account = account; with.source.RefusedMax = 10 * time.Second })
 	o.expect("a1|a2||")
 
@@ -223,7 +224,7 @@ func TestPermissionIsMissingThenGranted(t *testing.T) {
 	if tables := o.since(); len(tables) > 0 {
 		t.Errorf("tables without permission: %q", tables)
 	}
-	account.Grant()
+	account.Grant(shippedRules(t, "rbac.yaml"))
 	o.until("a1|||", soonBack, o.is("a1|||"))
 	o.waitForFault(kube.None)
 
@@ -235,4 +236,47 @@ func TestPermissionIsMissingThenGranted(t *testing.T) {
 	o.stays(time.Second)
 	account.Restore()
 	o.until("|||a1!", soonBack, o.is("|||a1!"))
+}
+
+// A node that starts while the API is away serves what an earlier run kept.
+func TestStartWithoutTheAPI(t *testing.T) {
+	s, proxy, o := away(t)
+	folder := t.TempDir()
+	first := keep(t, s, o, folder)
+	waitFor(t, "the endpoints are kept", patience, func() bool { return first.Stats().Saves > 0 })
+	proxy.Down()
+	roll(s)
+
+	began := time.Now()
+	late := observe(t, s, "n1", "", func(with *setup) {
+		with.account = o.account
+		with.server = "https://" + proxy.Address()
+	})
+	keep(t, s, late, folder)
+	waitFor(t, "a table", patience, func() bool { _, ok := late.latest(); return ok })
+	table, _ := late.latest()
+	if took := table.at.Sub(began); took > time.Second || late.brief(&table.Table) != "a1|a2||" {
+		t.Errorf("%s after %v", late.brief(&table.Table), took)
+	}
+	late.waitForFault(kube.Unreachable)
+	proxy.Up()
+	late.until("b1|a2||", soonBack, late.is("b1|a2||"))
+}
+
+// keep keeps the endpoints of an observer in a folder, and restores what is
+// there.
+func keep(t *testing.T, s *cluster.Stage, o *observer, folder string) *topology.Keeper {
+	t.Helper()
+	api := kube.API{CAFile: shared.cluster.CAFile()}
+	keeper, err := topology.NewKeeper(topology.KeeperConfig{
+		Watcher: o.Watcher, Folder: folder, Cluster: api.Cluster, Namespace: s.Namespace, Every: 50 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = keeper.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	return keeper
 }

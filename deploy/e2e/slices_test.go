@@ -114,8 +114,8 @@ func TestOnlyTheControllersSlicesAreAllowed(t *testing.T) {
 		with.watcher.Rules.ManagedBy = []string{"endpointslice-controller.k8s.io"}
 	})
 	o.expect("a1|||")
-	if n := o.Status().Ignored[topology.OtherManager]; n != 1 {
-		t.Errorf("%d slices were ignored", n)
+	if ignored := o.Status().Ignored; ignored[topology.OtherController] != 1 {
+		t.Errorf("ignored %s", ignored.String())
 	}
 }
 
@@ -165,7 +165,7 @@ func TestDualStack(t *testing.T) {
 	four := observe(t, s, "n1", "za")
 	six := observe(t, s, "n1", "za", func(with *setup) {
 		with.account = s.Account("six")
-		with.account.Grant()
+		with.account.Grant(shippedRules(t, "rbac.yaml"))
 		with.watcher.Rules.Families = []topology.Family{topology.IPv6, topology.IPv4}
 	})
 	both := func(m topology.Member, udp, alt netip.Addr) {

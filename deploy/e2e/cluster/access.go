@@ -31,19 +31,11 @@ func (s *Stage) Account(name string) *Account {
 	return a
 }
 
-// Grant gives the account the Role that the manifests do: it may list and watch
-// slices in its own namespace. It makes two requests.
-func (a *Account) Grant() {
+// Grant gives the account a Role in its namespace. It makes two requests.
+func (a *Account) Grant(rules []rbacv1.PolicyRule) {
 	s := a.stage
 	s.t.Helper()
-	role := &rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Name: a.Name},
-		Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{"discovery.k8s.io"},
-			Resources: []string{"endpointslices"},
-			Verbs:     []string{"list", "watch"},
-		}},
-	}
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: a.Name}, Rules: rules}
 	_, err := s.cluster.Admin.RbacV1().Roles(s.Namespace).Create(s.t.Context(), role, metav1.CreateOptions{})
 	s.must("create role", err)
 	a.Restore()
@@ -53,7 +45,6 @@ func (a *Account) Grant() {
 func (a *Account) Restore() {
 	s := a.stage
 	s.t.Helper()
-	s.touch()
 	_, err := s.cluster.Admin.RbacV1().RoleBindings(s.Namespace).Create(s.t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: a.Name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: a.Name},
@@ -62,14 +53,13 @@ func (a *Account) Restore() {
 	s.must("create role binding", err)
 }
 
-// GrantNodes lets the account get Nodes, for its zone.
-func (a *Account) GrantNodes() {
+// GrantEverywhere gives the account a ClusterRole. It makes two requests.
+func (a *Account) GrantEverywhere(rules []rbacv1.PolicyRule) {
 	s := a.stage
 	s.t.Helper()
 	name := s.Namespace + "-" + a.Name
 	_, err := s.cluster.Admin.RbacV1().ClusterRoles().Create(s.t.Context(), &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}}},
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules,
 	}, metav1.CreateOptions{})
 	s.must("create cluster role", err)
 	_, err = s.cluster.Admin.RbacV1().ClusterRoleBindings().Create(s.t.Context(), &rbacv1.ClusterRoleBinding{
@@ -84,7 +74,6 @@ func (a *Account) GrantNodes() {
 func (a *Account) Revoke() {
 	s := a.stage
 	s.t.Helper()
-	s.touch()
 	err := s.cluster.Admin.RbacV1().RoleBindings(s.Namespace).Delete(s.t.Context(), a.Name, metav1.DeleteOptions{})
 	s.must("delete role binding", err)
 }
@@ -128,6 +117,5 @@ func (a *Account) Rotate() {
 	s.must("create token", err)
 	next := a.TokenFile + ".next"
 	s.must("write token", os.WriteFile(next, []byte(made.Status.Token), 0o600))
-	s.touch()
 	s.must("write token", os.Rename(next, a.TokenFile))
 }
