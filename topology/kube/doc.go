@@ -25,7 +25,7 @@
 //   - a daemon that asks no API server grew by 0.5 to 1 MiB of anonymous memory
 //     and up to 4.5 MiB of pages of the binary;
 //   - a source and its watcher add 4 MiB with 3 endpoints, and 8 MiB with 5 000
-//     in 50 slices, 12 MiB at their peak under change (go test -run TestMemory -v);
+//     in 50 slices, 12 to 14 MiB at their peak under change (go test -run TestMemory -v);
 //   - a full ranking of 5 000 endpoints takes 1.8 ms
 //     (go test -bench Rank5000 ./topology);
 //   - a connection whose packets vanish is noticed after 13 s

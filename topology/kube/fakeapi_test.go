@@ -219,7 +219,7 @@ func (f *fakeAPI) status(w http.ResponseWriter, status *meta.Status) {
 func (f *fakeAPI) reply(w http.ResponseWriter, code int, object runtime.Object) {
 	w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf")
 	w.WriteHeader(code)
-	w.Write(f.encode(object))
+	_, _ = w.Write(f.encode(object)) // the client went away
 }
 
 func (f *fakeAPI) encode(object runtime.Object) []byte {
@@ -277,16 +277,11 @@ func (f *fakeAPI) serveList(w http.ResponseWriter, selector string) {
 // serveWatch streams: all that is there first if asked for, then what changes.
 func (f *fakeAPI) serveWatch(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
-	selector := query.Get("labelSelector")
-	want, err := labels.Parse(selector)
-	if err != nil {
-		panic(err)
-	}
-	f.mu.Lock()
 	at, _ := strconv.Atoi(query.Get("resourceVersion"))
 	stream := query.Get("sendInitialEvents") == "true"
+	f.mu.Lock()
 	cut := f.cut
-	initial, version := f.selected(selector)
+	initial, version := f.selected(query.Get("labelSelector"))
 	gone := !stream && at < f.oldest
 	f.mu.Unlock()
 
@@ -303,27 +298,16 @@ func (f *fakeAPI) serveWatch(w http.ResponseWriter, r *http.Request) {
 		f.event(w, "BOOKMARK", bookmark(version, map[string]string{meta.InitialEventsAnnotationKey: "true"}))
 		at = version
 	}
-	w.(http.Flusher).Flush()
+	f.follow(w, r, at, cut)
+}
+
+// follow sends what changes after a version, until cut or refused.
+func (f *fakeAPI) follow(w http.ResponseWriter, r *http.Request, at int, cut <-chan struct{}) {
 	for {
-		f.mu.Lock()
-		changed := f.changed
-		var due []change
-		for _, c := range f.history {
-			if c.version > at && want.Matches(labels.Set(c.slice.Labels)) {
-				due = append(due, c)
-			}
-		}
-		now, refuse, spoil := f.version, f.refuse, f.spoil
-		f.mu.Unlock()
-		if spoil != nil {
-			f.event(w, "ERROR", spoil)
+		changed, due, now, status := f.after(at, r)
+		if status != nil {
+			f.event(w, "ERROR", status)
 			return
-		}
-		if refuse != nil {
-			if status := refuse(r); status != nil {
-				f.event(w, "ERROR", status)
-				return
-			}
 		}
 		for _, c := range due {
 			f.event(w, c.kind, c.slice)
@@ -342,6 +326,26 @@ func (f *fakeAPI) serveWatch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// after returns what changed after a version, and what ends the watch instead.
+func (f *fakeAPI) after(at int, r *http.Request) (changed <-chan struct{}, due []change, now int, status *meta.Status) {
+	want, err := labels.Parse(r.URL.Query().Get("labelSelector"))
+	if err != nil {
+		panic(err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.history {
+		if c.version > at && want.Matches(labels.Set(c.slice.Labels)) {
+			due = append(due, c)
+		}
+	}
+	status = f.spoil
+	if status == nil && f.refuse != nil {
+		status = f.refuse(r)
+	}
+	return f.changed, due, f.version, status
+}
+
 func bookmark(version int, annotations map[string]string) *discovery.EndpointSlice {
 	return &discovery.EndpointSlice{
 		TypeMeta:   meta.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"},
@@ -356,8 +360,8 @@ func (f *fakeAPI) event(w http.ResponseWriter, kind string, object runtime.Objec
 	if err != nil {
 		panic(err)
 	}
-	w.Write(binary.BigEndian.AppendUint32(nil, uint32(len(data))))
-	w.Write(data)
+	frame := binary.BigEndian.AppendUint32(nil, uint32(len(data)))
+	_, _ = w.Write(append(frame, data...)) // the client went away
 }
 
 // slice makes an IPv4 slice of a Service with ready endpoints.

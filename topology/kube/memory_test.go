@@ -116,34 +116,7 @@ func TestMemory(t *testing.T) {
 		{"5000 endpoints in 50 slices", 50, 100, 200, 20 << 10},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := newFakeAPI(t)
-			for i := range c.slices {
-				f.put(realistic(i, c.endpoints))
-			}
-			command := exec.Command(os.Args[0])
-			command.Env = append(os.Environ(), "NODENS_MEMORY_SERVER="+f.URL, "NODENS_MEMORY_FOLDER="+f.folder,
-				fmt.Sprintf("NODENS_MEMORY_EVENTS=%d", c.events))
-			out := new(strings.Builder)
-			command.Stdout, command.Stderr = out, os.Stderr
-			if err := command.Start(); err != nil {
-				t.Fatal(err)
-			}
-			within(t, 20*time.Second, "the watch", func() bool { return f.count("stream") > 0 })
-			time.Sleep(500 * time.Millisecond)
-			for i := range c.events {
-				changed := realistic(i%c.slices, c.endpoints)
-				changed.Endpoints[0].Conditions.Ready = ptr(i/c.slices%2 == 1)
-				f.put(changed)
-				time.Sleep(5 * time.Millisecond)
-			}
-			if err := command.Wait(); err != nil {
-				t.Fatal(err)
-			}
-			var idle, settled, peak, received int
-			_, text, _ := strings.Cut(out.String(), "ready\n")
-			if _, err := fmt.Sscanf(text, "idle %d settled %d peak %d received %d", &idle, &settled, &peak, &received); err != nil {
-				t.Fatalf("%v: %s", err, out)
-			}
+			idle, settled, peak, received := weighed(t, c.slices, c.endpoints, c.events)
 			t.Logf("idle %.1f MiB, growth %.1f MiB, at its peak %.1f MiB; %d KiB received in a list and %d events",
 				float64(idle)/1024, float64(settled-idle)/1024, float64(peak-idle)/1024, received>>10, c.events)
 			if settled-idle > c.limit {
@@ -151,4 +124,38 @@ func TestMemory(t *testing.T) {
 			}
 		})
 	}
+}
+
+// weighed follows some slices in a process of its own and returns its memory in
+// KiB, and the bytes it received.
+func weighed(t *testing.T, count, endpoints, events int) (idle, settled, peak, received int) {
+	t.Helper()
+	f := newFakeAPI(t)
+	for i := range count {
+		f.put(realistic(i, endpoints))
+	}
+	command := exec.Command(os.Args[0])
+	command.Env = append(os.Environ(), "NODENS_MEMORY_SERVER="+f.URL, "NODENS_MEMORY_FOLDER="+f.folder,
+		fmt.Sprintf("NODENS_MEMORY_EVENTS=%d", events))
+	out := new(strings.Builder)
+	command.Stdout, command.Stderr = out, os.Stderr
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 20*time.Second, "the watch", func() bool { return f.count("stream") > 0 })
+	time.Sleep(500 * time.Millisecond)
+	for i := range events {
+		changed := realistic(i%count, endpoints)
+		changed.Endpoints[0].Conditions.Ready = ptr(i/count%2 == 1)
+		f.put(changed)
+		time.Sleep(5 * time.Millisecond)
+	}
+	if err := command.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(out.String(), "ready\n")
+	if _, err := fmt.Sscanf(text, "idle %d settled %d peak %d received %d", &idle, &settled, &peak, &received); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return idle, settled, peak, received
 }

@@ -81,7 +81,7 @@ func (v *valve) forward(to, from net.Conn) {
 			return
 		}
 		if _, err := to.Write(buffer[:n]); err != nil {
-			io.Copy(io.Discard, from)
+			_, _ = io.Copy(io.Discard, from)
 			return
 		}
 	}
