@@ -91,6 +91,5 @@ func bans() []ban {
 func notYet() []string {
 	return []string{
 		"deploy/hostnet",
-		"forwarder/dnstest",
 	}
 }

@@ -12,7 +12,7 @@ type Kind uint8
 const (
 	OtherNamespace Kind = iota // a slice of another namespace
 	OtherService               // a slice of another Service, or without the Service's label
-	OtherManager               // a slice whose managed-by label is not allowed
+	OtherOwner                 // a slice whose managed-by label is not allowed
 	OtherType                  // a slice of type FQDN or of a type unknown to us
 	OtherFamily                // a slice of an address family that is not wanted
 	Placeholder                // a slice without endpoints, as the controller keeps for no pods
@@ -28,7 +28,7 @@ const (
 // String returns the word used in status pages and metrics.
 func (k Kind) String() string {
 	names := [kinds]string{
-		"other-namespace", "other-service", "other-manager", "other-type", "other-family",
+		"other-namespace", "other-service", "other-owner", "other-type", "other-family",
 		"placeholder", "no-port", "no-address", "bad-address", "own-address", "too-many", "extra-address",
 	}
 	if k >= kinds {
@@ -50,7 +50,7 @@ func (i *Ignored) add(other *Ignored) {
 // faulty lists the kinds of things that should not be there: slices of others
 // and placeholders are a matter of course.
 func faulty() []Kind {
-	return []Kind{OtherManager, NoPort, NoAddress, BadAddress, OwnAddress, TooMany}
+	return []Kind{OtherOwner, NoPort, NoAddress, BadAddress, OwnAddress, TooMany}
 }
 
 // Kinds lists every kind.
