@@ -1,0 +1,286 @@
+package proof
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nodens-dns/nodens/bench/names"
+)
+
+// cluster is three nodes, two of them in one zone, the CoreDNS pods on them,
+// and what the API says of these: a file for each node.
+type cluster struct {
+	t      *testing.T
+	ground ground
+	mix    *names.Mix
+	dir    string
+	pods   []*pod // that the API knows
+	clock  clock
+}
+
+// clock is how long things take in the cluster.
+type clock struct {
+	lameDuck time.Duration // CoreDNS serves on after SIGTERM
+	race     time.Duration // SIGTERM and the API's event are apart by up to this
+	linger   time.Duration // a pod whose process has ended stays in the API
+	schedule time.Duration // until the next pod is made
+}
+
+// pod is one CoreDNS and its endpoint. behind is where the API says that it
+// is, which differs from where it is while something stands in between.
+type pod struct {
+	name, uid string
+	node      int
+	place     place
+	at        netip.AddrPort
+	shown     netip.AddrPort
+	process   *process
+
+	ready, serving, terminating bool
+}
+
+func zoneOf(node int) string { return [...]string{"", "za", "za", "zb"}[node] }
+
+func newCluster(t *testing.T, g ground, mix *names.Mix) *cluster {
+	t.Helper()
+	return &cluster{
+		t: t, ground: g, mix: mix, dir: t.TempDir(),
+		clock: form(
+			clock{lameDuck: time.Second, race: 200 * time.Millisecond, linger: 500 * time.Millisecond, schedule: 200 * time.Millisecond},
+			clock{lameDuck: 5 * time.Second, race: 500 * time.Millisecond, linger: 2 * time.Second, schedule: time.Second},
+		),
+	}
+}
+
+// coreDNS is the program, or the test is skipped.
+func coreDNS(t *testing.T) string {
+	t.Helper()
+	program := os.Getenv("NODENS_COREDNS")
+	_, err := os.Stat(program)
+	needs(t, "coredns", program != "" && err == nil)
+	return program
+}
+
+// addPod makes a pod with an address on a node. The API shows it not ready.
+func (c *cluster) addPod(node int) *pod {
+	c.t.Helper()
+	p := &pod{name: fmt.Sprintf("coredns-%d-%06x", node, rand.IntN(1<<24)), node: node}
+	p.uid = p.name
+	p.place, p.at = c.ground.newPod(node)
+	p.shown = p.at
+	c.pods = append(c.pods, p)
+	return p
+}
+
+// startCoreDNS starts the process of a pod.
+func (c *cluster) startCoreDNS(p *pod) {
+	c.t.Helper()
+	zone, corefile := filepath.Join(c.dir, "zone"), filepath.Join(c.dir, p.name)
+	write(c.t, zone, zoneFile(c.mix))
+	bind := ""
+	if p.place.namespace == "" {
+		bind = "bind " + p.at.Addr().String()
+	}
+	health := freeAddress(c.t, "127.0.0.1").Port()
+	write(c.t, corefile, fmt.Sprintf(`.:%d {
+	%s
+	errors
+	health %v:%d {
+		lameduck %v
+	}
+	template IN A pod.cluster.local {
+		match ^(\d+)-(\d+)-(\d+)-(\d+)[.]pod[.]cluster[.]local[.]$
+		answer "{{ .Name }} 30 IN A {{ index .Match 1 }}.{{ index .Match 2 }}.{{ index .Match 3 }}.{{ index .Match 4 }}"
+	}
+	file %s cluster.local
+}
+`, p.at.Port(), bind, p.at.Addr(), health, c.clock.lameDuck, zone))
+	p.process = p.place.start(c.t, coreDNS(c.t), "-conf", corefile)
+}
+
+// awaitCoreDNS waits until the pod answers.
+func (c *cluster) awaitCoreDNS(p *pod) {
+	c.t.Helper()
+	waitFor(c.t, "answer of CoreDNS at "+p.at.String(), 30*time.Second, func() bool {
+		return p.process.running() && asks(p.place, p.at) == nil
+	})
+}
+
+// boot makes a ready pod on each of the nodes, and waits for them together.
+func (c *cluster) boot(nodes ...int) {
+	c.t.Helper()
+	for _, node := range nodes {
+		c.startCoreDNS(c.addPod(node))
+	}
+	for _, p := range c.pods {
+		c.awaitCoreDNS(p)
+		p.ready, p.serving = true, true
+	}
+	c.publish()
+}
+
+// on is the first pod on a node.
+func (c *cluster) on(node int) *pod {
+	c.t.Helper()
+	for _, p := range c.pods {
+		if p.node == node {
+			return p
+		}
+	}
+	c.t.Fatalf("node %d has no pod", node)
+	return nil
+}
+
+// show sets what the API says of a pod.
+func (c *cluster) show(p *pod, ready, serving, terminating bool) {
+	c.t.Helper()
+	p.ready, p.serving, p.terminating = ready, serving, terminating
+	c.publish()
+}
+
+// forget removes a pod from the API.
+func (c *cluster) forget(p *pod) {
+	c.t.Helper()
+	kept := c.pods[:0]
+	for _, other := range c.pods {
+		if other != p {
+			kept = append(kept, other)
+		}
+	}
+	c.pods = kept
+	c.publish()
+}
+
+// file is what the API shows to a node.
+func (c *cluster) file(node int) string {
+	return filepath.Join(c.dir, fmt.Sprintf("endpoints-%d.yaml", node))
+}
+
+// publish writes the slices for every node, as a rename. A slice has one port
+// for all of its endpoints, so each pod has a slice of its own.
+func (c *cluster) publish() {
+	c.t.Helper()
+	var b strings.Builder
+	for _, p := range c.pods {
+		p.slice(&b)
+	}
+	if len(c.pods) == 0 {
+		b.WriteString("[]\n")
+	}
+	for node := 1; node <= 3; node++ {
+		write(c.t, c.file(node)+".next", b.String())
+		if err := os.Rename(c.file(node)+".next", c.file(node)); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+func (p *pod) slice(b *strings.Builder) {
+	hints := ""
+	if p.ready { // the controller hints only these
+		hints = fmt.Sprintf("  hints: {forZones: [{name: %s}], forNodes: [{name: n%d}]}\n", zoneOf(p.node), p.node)
+	}
+	fmt.Fprintf(b, `---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: kube-dns-%[1]s, namespace: kube-system, labels: {kubernetes.io/service-name: kube-dns}}
+addressType: IPv4
+ports:
+- {name: dns, protocol: UDP, port: %[2]d}
+- {name: dns-tcp, protocol: TCP, port: %[2]d}
+endpoints:
+- addresses: [%[3]v]
+  nodeName: n%[4]d
+  zone: %[5]s
+%[6]s  conditions: {ready: %[7]t, serving: %[8]t, terminating: %[9]t}
+  targetRef: {kind: Pod, namespace: kube-system, name: %[1]s, uid: %[1]s}
+`, p.name, p.shown.Port(), p.shown.Addr(), p.node, zoneOf(p.node), hints, p.ready, p.serving, p.terminating)
+}
+
+// upgrade replaces a pod as a DaemonSet with maxUnavailable 1 does: deleted, a
+// lame duck, gone, and only then the next one, which becomes ready once it
+// answers. The kubelet and the watchers hear of the deletion by different ways,
+// either first.
+func (c *cluster) upgrade(p *pod, signalFirst bool) {
+	c.t.Helper()
+	gap := time.Duration(rand.Int64N(int64(c.clock.race)))
+	if signalFirst {
+		p.process.signal(syscall.SIGTERM)
+		time.Sleep(gap)
+		c.show(p, false, true, true)
+	} else {
+		c.show(p, false, true, true)
+		time.Sleep(gap)
+		p.process.signal(syscall.SIGTERM)
+	}
+	c.awaitEnd(p)
+	time.Sleep(c.clock.linger)
+	c.ground.removePod(p.place)
+	c.forget(p)
+	time.Sleep(c.clock.schedule)
+	next := c.addPod(p.node)
+	c.publish() // its address is known, it is not ready
+	c.startCoreDNS(next)
+	c.awaitCoreDNS(next)
+	c.show(next, true, true, false)
+}
+
+// awaitEnd waits for a lame duck to end.
+func (c *cluster) awaitEnd(p *pod) {
+	c.t.Helper()
+	select {
+	case <-p.process.done:
+	case <-time.After(c.clock.lameDuck + 15*time.Second):
+		c.t.Fatalf("CoreDNS at %v did not end after SIGTERM", p.at)
+	}
+}
+
+// restart starts the process of a pod again, at the same address.
+func (c *cluster) restart(p *pod) {
+	c.t.Helper()
+	c.startCoreDNS(p)
+	c.awaitCoreDNS(p)
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// asks asks a server for a name of the cluster, once. Any reply that carries
+// the question's ID will do.
+func asks(from place, server netip.AddrPort) error {
+	query := []byte("\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x0akubernetes\x07default\x03svc\x07cluster\x05local\x00\x00\x01\x00\x01")
+	return from.do(func() error {
+		conn, err := net.Dial("udp", server.String())
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
+			return err
+		}
+		if _, err := conn.Write(query); err != nil {
+			return err
+		}
+		reply := make([]byte, 512)
+		n, err := conn.Read(reply)
+		switch {
+		case err != nil:
+			return err
+		case n < 12 || reply[0] != 0x12 || reply[1] != 0x34 || reply[3]&0xf != 0 || reply[7] == 0:
+			return fmt.Errorf("not an answer: %x", reply[:n])
+		}
+		return nil
+	})
+}

@@ -1,0 +1,139 @@
+package proof
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/nodens-dns/nodens/bench/load"
+	"github.com/nodens-dns/nodens/bench/names"
+	"github.com/nodens-dns/nodens/bench/upstream"
+)
+
+// TestExternal has the resolver for all names outside the cluster die, fall
+// silent, become slow and answer garbage. Names of the cluster must not notice.
+func TestExternal(t *testing.T) {
+	c := newCluster(t, newLoopback(t), mustMix(t, 0))
+	c.boot(1, 2, 3)
+	resolver, err := upstream.New(upstream.Config{Zone: c.mix.Zone(), Addr: freeAddress(t, "127.0.0.53")})
+	if err == nil {
+		err = resolver.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(resolver.Close)
+	d := c.startNodens(1, budget, outside(resolver.Addr()))
+	c.warm(d)
+	inside := c.ask(d, usual(rate()))
+	outside := c.askOutside(d, form(100.0, 300.0))
+	for _, fault := range []struct {
+		name     string
+		set, end func() error
+	}{
+		{"good", nil, nil},
+		{"dead", func() error { resolver.Kill(); return nil }, resolver.Start},
+		{"silent", func() error { return resolver.Set(upstream.Faults{Blackhole: true}) }, func() error { return resolver.Set(upstream.Faults{}) }},
+		{"slow", func() error { return resolver.Set(upstream.Faults{Delay: 2 * time.Second}) }, func() error { return resolver.Set(upstream.Faults{}) }},
+		{"garbage", func() error { resolver.Kill(); return c.garble(resolver.Addr()) }, nil},
+	} {
+		inside.mark(fault.name)
+		outside.mark(fault.name)
+		if fault.set != nil {
+			if err := fault.set(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(form(3*time.Second, 30*time.Second))
+		if fault.end != nil {
+			inside.mark("rest")
+			outside.mark("rest")
+			if err := fault.end(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+	}
+	inside.stop().expectNone()
+	outside.stop()
+	if got := outside.total(); got.Lost != 0 || got.Wrong != 0 {
+		t.Errorf("of %d names outside %d were lost and %d answered wrong; %s", got.Sent, got.Lost, got.Wrong, outside.loss())
+	}
+	compareExternal(t, inside, outside)
+}
+
+// compareExternal asserts that the cluster's names were as fast as with a good
+// resolver.
+func compareExternal(t *testing.T, inside, outside *traffic) {
+	t.Helper()
+	good, _ := slowest(inside.misses(), "good")
+	goodHits, _ := slowest(inside.hits(), "good")
+	for _, fault := range []string{"dead", "silent", "slow", "garbage"} {
+		misses, _ := slowest(inside.misses(), fault)
+		hits, _ := slowest(inside.hits(), fault)
+		ext := phases(outside.hits(), fault)
+		t.Logf("%s: p99 of misses %v after %v, of hits %v after %v; outside %d of %d failed", fault, misses, good, hits, goodHits, ext.ServFail, ext.Sent)
+		figure("external resolver "+fault, "loopback", []*traffic{inside}, "p99 of the cluster's misses %s ms, with a good resolver %s; of hits %s, %s; outside %d of %d SERVFAIL, %d late",
+			ms(misses), ms(good), ms(hits), ms(goodHits), ext.ServFail, ext.Sent, ext.Late)
+		if limit := 3*good + form(200*time.Millisecond, 2*time.Millisecond); misses > limit {
+			t.Errorf("%s: p99 of the cluster's misses is %v, at most %v expected", fault, misses, limit)
+		}
+	}
+}
+
+// askOutside starts the traffic of names outside the cluster, each of them new.
+func (c *cluster) askOutside(d *daemon, rate float64) *traffic {
+	c.t.Helper()
+	wild, err := names.Wire(names.WildSuffix)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	unheard := c.mix.Zone().Unique(wild, uint64(nextSequence()))
+	return startTraffic(c.t, c.ground.client(d.node), d, 0, stream{rate, func(int) load.Source { return unheard }})
+}
+
+// garble answers every query at an address with what is no answer: noise, the
+// query itself, a reply with another ID, and a reply to another question.
+func (c *cluster) garble(at netip.AddrPort) error {
+	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
+	if err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	c.t.Cleanup(func() { conn.Close(); <-done })
+	go func() {
+		defer close(done)
+		buf := make([]byte, 1500)
+		for {
+			n, from, err := conn.ReadFromUDPAddrPort(buf)
+			if err != nil {
+				return
+			}
+			for _, msg := range garbage(buf[:n]) {
+				_, _ = conn.WriteToUDPAddrPort(msg, from)
+			}
+		}
+	}()
+	return nil
+}
+
+func garbage(query []byte) [][]byte {
+	noise := make([]byte, 1+rand.IntN(600))
+	for i := range noise {
+		noise[i] = byte(rand.Uint32())
+	}
+	copy(noise, query[:2]) // with the right ID
+	otherID := append([]byte(nil), query...)
+	otherID[2] |= 0x80
+	binary.BigEndian.PutUint16(otherID, binary.BigEndian.Uint16(query)+1)
+	otherName := append([]byte(nil), query...)
+	otherName[2] |= 0x80
+	otherName[14] ^= 1
+	cut := append([]byte(nil), query...)
+	cut[2] |= 0x80
+	cut[7] = 1 // one answer, which is not there
+	return [][]byte{noise, append([]byte(nil), query...), otherID, otherName, cut}
+}

@@ -1,0 +1,53 @@
+package proof
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nodens-dns/nodens/bench/load"
+)
+
+// figures are the rows of the table that a full run prints.
+var figures struct {
+	sync.Mutex
+	rows []string
+}
+
+// figure keeps a row: what happened, on which ground, the counts of all
+// queries, the latency of misses, and whatever else belongs to the row.
+func figure(event, on string, trs []*traffic, format string, args ...any) {
+	var c load.Counts
+	var worst load.Percentiles
+	for _, tr := range trs {
+		addCounts(&c, tr.total())
+		l := tr.misses().Latency
+		worst.P50, worst.P99, worst.P999 = max(worst.P50, l.P50), max(worst.P99, l.P99), max(worst.P999, l.P999)
+	}
+	figures.Lock()
+	defer figures.Unlock()
+	figures.rows = append(figures.rows, fmt.Sprintf("| %s | %s | %d | %d | %d | %d | %d | %s, %s, %s | %s |", event, on,
+		c.Sent, c.Lost, c.ServFail, c.Wrong, c.Late, ms(worst.P50), ms(worst.P99), ms(worst.P999), fmt.Sprintf(format, args...)))
+}
+
+// printFigures prints the table of a full run.
+func printFigures() {
+	figures.Lock()
+	defer figures.Unlock()
+	if !full() || len(figures.rows) == 0 {
+		return
+	}
+	fmt.Println("\n| event | on | sent | lost | SERVFAIL | wrong | late | misses p50, p99, p99.9 (ms) | beside |")
+	fmt.Println("|---|---|---|---|---|---|---|---|---|")
+	for _, row := range figures.rows {
+		fmt.Println(row)
+	}
+}
+
+// ms is a time in milliseconds, without the unit.
+func ms(d time.Duration) string {
+	if d < 10*time.Millisecond {
+		return fmt.Sprintf("%.2f", d.Seconds()*1000)
+	}
+	return fmt.Sprintf("%.0f", d.Seconds()*1000)
+}

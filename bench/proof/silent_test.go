@@ -1,0 +1,152 @@
+package proof
+
+import (
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The rows of a local CoreDNS that goes without a word: killed, out of reach,
+// stopped. Each is repeated, and begins when the node's own CoreDNS answers
+// most of the misses.
+
+// TestKilled kills the node's CoreDNS. Every other time the API never hears of
+// it, since the restart is faster.
+func TestKilled(t *testing.T) {
+	onBoth(t, func(t *testing.T, g ground) {
+		c := newCluster(t, g, mustMix(t, 0))
+		c.boot(1, 2, 3)
+		d := c.startNodens(1, budget, "")
+		tr := c.ask(d, usual(rate()))
+		rounds := form(3, 20)
+		for round := range rounds {
+			p := c.on(1)
+			d.awaitLocal()
+			tr.mark("after")
+			p.process.end(syscall.SIGKILL)
+			time.Sleep(time.Second)
+			tr.mark("calm")
+			if round%2 == 0 {
+				c.show(p, false, false, false)
+			}
+			c.restart(p)
+			c.show(p, true, true, false)
+		}
+		d.awaitLocal()
+		tr.stop().expectNone()
+		_, slow := slowest(tr.misses(), "after")
+		figure("local CoreDNS killed", groundName(t), []*traffic{tr}, "%d times; p99.9 of misses in the second after, the worst: %s ms", rounds, ms(slow))
+		if limit := form(2*time.Second, 200*time.Millisecond); slow > limit {
+			t.Errorf("p99.9 of misses in the second after is %v, at most %v expected", slow, limit)
+		}
+	})
+}
+
+// awaitLocal waits until the node's own CoreDNS answers most of the misses, and
+// tells how long that took.
+func (d *daemon) awaitLocal() time.Duration {
+	d.t.Helper()
+	last := d.status()
+	return waitFor(d.t, "the node's own CoreDNS answers most misses", form(30*time.Second, 15*time.Second), func() bool {
+		time.Sleep(100 * time.Millisecond)
+		now := d.status()
+		share := now.share(last, "node")
+		last = now
+		return share > 0.9
+	})
+}
+
+// TestBlackhole takes the address of the node's CoreDNS away: queries to it
+// arrive nowhere, and nothing says so.
+func TestBlackhole(t *testing.T) {
+	n := newNetwork(t)
+	c := newCluster(t, n, mustMix(t, 0))
+	c.boot(1, 2, 3)
+	d := c.startNodens(1, budget, "")
+	tr := c.ask(d, usual(rate()))
+	rounds, p := form(2, 20), c.on(1)
+	var avoided, back time.Duration
+	var most uint64
+	for range rounds {
+		back = max(back, d.awaitLocal())
+		before := d.status().at(p.at).Sent
+		tr.mark("after")
+		n.takeAddress(p.place)
+		avoided = max(avoided, waitFor(t, "the silent CoreDNS is avoided", 5*time.Second, func() bool { return !d.status().at(p.at).Healthy }))
+		most = max(most, d.status().at(p.at).Sent-before)
+		time.Sleep(max(0, time.Second-avoided))
+		tr.mark("calm")
+		time.Sleep(form(500*time.Millisecond, 2*time.Second))
+		n.giveAddress(p.place)
+	}
+	back = max(back, d.awaitLocal())
+	tr.stop().expectNone()
+	_, slow := slowest(tr.misses(), "after")
+	figure("local CoreDNS a black hole", "netns", []*traffic{tr}, "%d times; p99.9 of misses in the second after, the worst: %s ms; avoided after %s ms and %d queries; back after %s ms",
+		rounds, ms(slow), ms(avoided), most, ms(back))
+	if limit := form(2*time.Second, 400*time.Millisecond); slow > limit {
+		t.Errorf("p99.9 of misses in the second after is %v, at most %v expected", slow, limit)
+	}
+}
+
+// TestStopped stops the node's CoreDNS as a process and lets it go on.
+func TestStopped(t *testing.T) {
+	onBoth(t, func(t *testing.T, g ground) {
+		c := newCluster(t, g, mustMix(t, 0))
+		c.boot(1, 2, 3)
+		d := c.startNodens(1, budget, "")
+		tr := c.ask(d, usual(rate()))
+		rounds, p := form(1, 10), c.on(1)
+		var back time.Duration
+		d.awaitLocal()
+		for range rounds {
+			tr.mark("after")
+			p.process.signal(syscall.SIGSTOP)
+			time.Sleep(form(2*time.Second, 5*time.Second))
+			tr.mark("calm")
+			p.process.signal(syscall.SIGCONT)
+			back = max(back, d.awaitLocal())
+		}
+		tr.stop().expectNone()
+		_, slow := slowest(tr.misses(), "after")
+		figure("local CoreDNS stopped and continued", groundName(t), []*traffic{tr}, "%d times; p99.9 of misses while stopped, the worst: %s ms; back in the node tier after %s ms", rounds, ms(slow), ms(back))
+		if limit := form(30*time.Second, 10*time.Second); back > limit {
+			t.Errorf("back in the node tier after %v, at most %v expected", back, limit)
+		}
+	})
+}
+
+// TestPeerCutOff cuts the node of the only zone peer off, which the API goes on
+// calling ready. The node that asks has no CoreDNS of its own.
+func TestPeerCutOff(t *testing.T) {
+	n := newNetwork(t)
+	c := newCluster(t, n, mustMix(t, 0))
+	c.boot(2, 3)
+	d := c.startNodens(1, budget, "")
+	tr := c.ask(d, usual(rate()))
+	rounds := form(1, 5)
+	for range rounds {
+		before := d.status()
+		time.Sleep(time.Second)
+		if share := d.status().share(before, "zone"); share < 0.5 {
+			t.Errorf("the zone peer answered %.0f %% of the misses before it was cut off", 100*share)
+		}
+		tr.mark("after")
+		n.cutOff(2)
+		time.Sleep(time.Second)
+		tr.mark("calm")
+		time.Sleep(form(3*time.Second, 15*time.Second)) // silence, then a host that the kernel calls unreachable
+		n.joinAgain(2)
+		last := d.status()
+		waitFor(t, "the zone peer is asked again", 30*time.Second, func() bool {
+			time.Sleep(100 * time.Millisecond)
+			now := d.status()
+			share := now.share(last, "zone")
+			last = now
+			return share > 0.9
+		})
+	}
+	tr.stop().expectNone()
+	_, slow := slowest(tr.misses(), "after")
+	figure("zone peer's node cut off", "netns", []*traffic{tr}, "%d times; p99.9 of misses in the second after, the worst: %s ms", rounds, ms(slow))
+}
