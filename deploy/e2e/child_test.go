@@ -19,8 +19,12 @@ type child struct {
 // startChild starts a program. What it prints is shown if the test fails.
 func startChild(t *testing.T, program string, args ...string) *child {
 	t.Helper()
+	return startCommand(t, exec.Command(program, args...))
+}
+
+func startCommand(t *testing.T, cmd *exec.Cmd) *child {
+	t.Helper()
 	var out bytes.Buffer
-	cmd := exec.Command(program, args...)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
@@ -30,7 +34,7 @@ func startChild(t *testing.T, program string, args ...string) *child {
 	t.Cleanup(func() {
 		c.end(syscall.SIGKILL)
 		if t.Failed() {
-			t.Logf("%s:\n%s", program, out.Bytes())
+			t.Logf("%s:\n%s", cmd.Path, out.Bytes())
 		}
 	})
 	return c

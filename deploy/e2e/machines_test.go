@@ -31,7 +31,7 @@ func newMachines(t *testing.T, s *cluster.Stage) *machines {
 		missing(t, "root", "only root can make a bridge")
 	}
 	if os.Getenv("NODENS_COREDNS") == "" {
-		missing(t, "etcd", "NODENS_COREDNS names no CoreDNS; use make e2e")
+		missing(t, "coredns", "NODENS_COREDNS names no CoreDNS; use make e2e")
 	}
 	m := &machines{t: t, s: s, link: fmt.Sprintf("ndns%d", os.Getpid()), alive: make(map[string]*child)}
 	m.ip("link", "add", m.link, "type", "bridge")
@@ -46,6 +46,10 @@ func (m *machines) ip(args ...string) {
 		m.t.Fatalf("ip %v: %v\n%s", args, err, out)
 	}
 }
+
+// apiAddress is what the pods take for the ClusterIP of the API server: who
+// knows it is a DNS server of this cluster.
+const apiAddress = "10.96.0.1"
 
 // boot makes a pod whose CoreDNS answers every A question for cluster.local
 // with its own address, and makes it ready once it does.
@@ -69,17 +73,29 @@ func (m *machines) corefile(pod string, address netip.Addr) string {
 	text := fmt.Sprintf(`cluster.local:53 {
 	bind %[1]v
 	template IN A cluster.local {
+		match ^kubernetes[.]default[.]svc[.]
+		answer "{{ .Name }} 5 IN A %[2]s"
+		fallthrough
+	}
+	template IN A cluster.local {
 		answer "{{ .Name }} 5 IN A %[1]v"
 	}
 	template IN AAAA cluster.local {
 		rcode NOERROR
 	}
 }
-`, address)
+`, address, apiAddress)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		m.t.Fatal(err)
 	}
 	return path
+}
+
+// leave ends the CoreDNS of a terminating pod, and the pod.
+func (m *machines) leave(pod string) {
+	m.t.Helper()
+	m.alive[pod].end(syscall.SIGTERM)
+	m.s.Remove(pod)
 }
 
 // crash kills the CoreDNS of a pod. Its address stays, so that a query is
