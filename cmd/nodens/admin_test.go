@@ -190,14 +190,14 @@ func TestReportInWords(t *testing.T) {
 	s := fullSnapshot()
 	s.Now = 10 * time.Second
 	target := &s.Routes[1].Servers.Targets[0]
-	target.Suspect, target.SuspectUntil, target.Misses = true, 12500*time.Millisecond, 4
+	target.Out, target.OutUntil, target.Misses = true, 12500*time.Millisecond, 4
 	s.Routes[0].Topology.Empty, s.Routes[0].Topology.EmptyFor = true, 90*time.Second
 	s.Routes[0].File.LastError = "line 3 is odd"
 	s.Routes[0].API = nil // its notes are tested with a daemon
 	s.Listens[0].UDP.Overflowed, s.Listens[0].TCP.Refused = 5, 2
 	s.NotReady = "stopping"
 	r := newReport(&s, totals{at: s.At}, totals{at: s.At.Add(-time.Minute)})
-	if got, want := r.Routes[1].Servers[0].Why, "silent 4 times in a row, tried again in 2.5s"; got != want {
+	if got, want := r.Routes[1].Servers[0].Why, "silent 4 times in a row, used again when probes succeed, in 2.5s at the earliest"; got != want {
 		t.Errorf("why is %q, want %q", got, want)
 	}
 	notes := []string{

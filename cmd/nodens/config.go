@@ -117,7 +117,8 @@ type RouteConfig struct {
 	ResolvConf string
 	// Choose is which of several equally near servers is asked: "balanced"
 	// (default: the one that answers faster and has less to do of two picked
-	// by chance), "random", or "sequential" (the first that works).
+	// by chance), "fastest" (the same, picked of all), "random", or "sequential"
+	// (the first that works).
 	Choose string
 
 	// MaxTTL bounds how long an answer is kept, 1 s to 24 h; default 30 s
@@ -133,8 +134,14 @@ type RouteConfig struct {
 	// ForceTCP asks the servers over TCP only. Default false.
 	ForceTCP bool
 	// Timeout is the whole time for one query, retries included, 100 ms to
-	// 10 s, default 4 s: the C library of most clients gives up after 5 s.
+	// 10 s. Default 2 s with a topology, before the most impatient clients ask
+	// again; names outside the cluster's zones then have 4 s all the same.
+	// Otherwise 4 s: the C library of most clients gives up after 5 s.
 	Timeout time.Duration
+	// Probe is the name asked to see how a server is. Default with a topology
+	// kubernetes.default.svc below the cluster's domain, which shows that the
+	// server knows the cluster; otherwise the root.
+	Probe string
 	// SocketsPerServer bounds the UDP sockets to one server, 1 to 256;
 	// default 4 with a topology, otherwise 32: on a longer way more ports
 	// make a forged reply harder.
@@ -160,6 +167,9 @@ type TopologyConfig struct {
 	// Local are servers on this node that are asked first and that no Service
 	// lists, at a fixed address for example. Default none.
 	Local []netip.AddrPort
+	// Domain of the cluster. Default: the first zone of a route with a topology
+	// that is neither "." nor reverse, or cluster.local.
+	Domain string
 	// ClusterIP is asked while no endpoint is known. Default: what the kubelet
 	// tells in the environment (KUBE_DNS_UPSTREAM_SERVICE_HOST,
 	// KUBE_DNS_SERVICE_HOST or that of Service), unless we listen there.
@@ -170,6 +180,14 @@ type TopologyConfig struct {
 
 // topological says that the servers of the route have a place.
 func (r *RouteConfig) topological() bool { return len(r.Servers) == 0 && r.ResolvConf == "" }
+
+// patience is the longest time for one query.
+func (r *RouteConfig) patience() time.Duration {
+	if r.topological() {
+		return max(r.Timeout, 4*time.Second)
+	}
+	return r.Timeout
+}
 
 // fromAPI says that the API server tells where.
 func (r *RouteConfig) fromAPI() bool { return r.topological() && r.Topology.File == "" }
@@ -214,11 +232,11 @@ func defaultRoute(cluster bool) RouteConfig {
 		return RouteConfig{
 			Topology: TopologyConfig{UDPPort: "dns", TCPPort: "dns-tcp", Hints: "honor"},
 			Choose:   "balanced", MaxTTL: 30 * time.Second, MaxNegativeTTL: 5 * time.Second,
-			Timeout: 4 * time.Second, SocketsPerServer: 4,
+			Timeout: 2 * time.Second, SocketsPerServer: 4,
 		}
 	}
 	return RouteConfig{
 		Choose: "balanced", MaxTTL: time.Hour, MaxNegativeTTL: 30 * time.Second, Stale: true,
-		Timeout: 4 * time.Second, SocketsPerServer: 32,
+		Timeout: 4 * time.Second, Probe: ".", SocketsPerServer: 32,
 	}
 }

@@ -65,6 +65,7 @@ func readConfig(path string, data []byte, getenv func(string) string) (Config, e
 		f.object("", root, f.top(), "version", "routes")
 		f.compare()
 		f.clusterIPs()
+		f.domains()
 	}
 	if err := f.err(); err != nil {
 		return Config{}, err

@@ -38,6 +38,7 @@ func TestSampleIsTheDefault(t *testing.T) {
 	cluster, rest := defaultRoute(true), defaultRoute(false)
 	cluster.Zones = []string{"cluster.local.", "in-addr.arpa.", "ip6.arpa."}
 	cluster.Topology.File, cluster.Topology.Namespace, cluster.Topology.Service = "/etc/nodens/endpoints.yaml", "kube-system", "kube-dns"
+	cluster.Topology.Domain, cluster.Probe = "cluster.local.", "kubernetes.default.svc.cluster.local."
 	rest.Zones, rest.ResolvConf = []string{"."}, "/etc/resolv.conf"
 	want.Routes = []RouteConfig{cluster, rest}
 	if diff := cmp.Diff(want, got, byValue()); diff != "" {
@@ -98,18 +99,20 @@ stopGrace: 5s
 	want.Routes = []RouteConfig{
 		{
 			Zones: []string{"cluster.local.", "10.in-addr.arpa."}, Choose: "balanced", MaxTTL: 10 * time.Second,
-			MaxNegativeTTL: 5 * time.Second, ForceTCP: true, Timeout: 4 * time.Second, SocketsPerServer: 4,
+			MaxNegativeTTL: 5 * time.Second, ForceTCP: true, Timeout: 2 * time.Second, SocketsPerServer: 4,
+			Probe: "kubernetes.default.svc.cluster.local.",
 		},
 		{
 			Zones: []string{"."}, Servers: addrPorts("192.0.2.1:53", "192.0.2.2:5300", "[2001:db8::1]:53", "[2001:db8::2]:54"), Choose: "sequential",
-			MaxTTL: time.Hour, MaxNegativeTTL: 30 * time.Second, Stale: true, Timeout: 2 * time.Second, SocketsPerServer: 8,
+			MaxTTL: time.Hour, MaxNegativeTTL: 30 * time.Second, Stale: true, Timeout: 2 * time.Second, SocketsPerServer: 8, Probe: ".",
 		},
 		{
 			Zones: []string{"corp.example."}, ResolvConf: "/r.conf", Choose: "balanced", MaxTTL: time.Hour, MaxNegativeTTL: time.Minute,
-			Timeout: 4 * time.Second, SocketsPerServer: 32,
+			Timeout: 4 * time.Second, SocketsPerServer: 32, Probe: ".",
 		},
 	}
 	want.Routes[0].Topology = defaultRoute(true).Topology
+	want.Routes[0].Topology.Domain = "cluster.local."
 	want.Routes[0].Topology.File = "/e.yaml"
 	want.Log = LogConfig{"warn", "console"}
 	want.StopGrace = 5 * time.Second
@@ -287,5 +290,40 @@ func TestCheckCommand(t *testing.T) {
 	var stdout, stderr strings.Builder
 	if status := run(t.Context(), []string{"check", "-config", path}, noEnv, &stdout, &stderr); status != 1 || strings.Count(stderr.String(), path+":") != 2 {
 		t.Errorf("two mistakes: status %d, stderr %q", status, &stderr)
+	}
+}
+
+func TestDomains(t *testing.T) {
+	tests := map[string]struct {
+		routes        string
+		domain, probe string // of the first route
+		fast          []string
+	}{
+		"the route's zone": {
+			"- {zones: [10.in-addr.arpa, k8s.example], topology: {}}",
+			"k8s.example.", "kubernetes.default.svc.k8s.example.",
+			[]string{"k8s.example.", "in-addr.arpa.", "ip6.arpa.", "10.in-addr.arpa.", "k8s.example."},
+		},
+		"another route's": {
+			"- {zones: [\".\"], topology: {}}\n- {zones: [k8s.example], topology: {}}",
+			"k8s.example.", "kubernetes.default.svc.k8s.example.",
+			[]string{"k8s.example.", "in-addr.arpa.", "ip6.arpa."},
+		},
+		"nobody's":     {"- {zones: [\".\"], topology: {}}", "cluster.local.", "kubernetes.default.svc.cluster.local.", []string{"cluster.local.", "in-addr.arpa.", "ip6.arpa."}},
+		"written down": {"- {zones: [\".\"], probe: P.example, topology: {domain: K8S.example}}", "k8s.example.", "p.example.", []string{"k8s.example.", "in-addr.arpa.", "ip6.arpa."}},
+	}
+	for name, tc := range tests {
+		c, err := readConfig("f", []byte("version: v1\nroutes:\n"+tc.routes+"\n"), noEnv)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		r := &c.Routes[0]
+		if r.Topology.Domain != tc.domain || r.Probe != tc.probe {
+			t.Errorf("%s: domain %s, probe %s", name, r.Topology.Domain, r.Probe)
+		}
+		if diff := cmp.Diff(tc.fast, r.fastZones()); diff != "" {
+			t.Errorf("%s: fast zones (-want +got):\n%s", name, diff)
+		}
 	}
 }

@@ -192,7 +192,7 @@ func (d *daemon) retire(old, next *generation) {
 	routes := without(old.routes, next.routes)
 	var budget time.Duration
 	for _, r := range routes {
-		budget = max(budget, r.spec.config.Timeout)
+		budget = max(budget, r.spec.config.patience())
 	}
 	select {
 	case <-time.After(budget):

@@ -81,7 +81,7 @@ routes:
 	}
 	want := TopologyConfig{
 		Namespace: "dns", Service: "coredns", ManagedBy: []string{"a", "b"}, UDPPort: "udp-53", TCPPort: "tcp-53",
-		Hints: "ignore", Local: addrPorts("169.254.20.11:53"), ClusterIP: addrPorts("10.96.0.10:53", "[fd00::a]:53"), Fallback: addrPorts("192.0.2.1:5353"),
+		Hints: "ignore", Domain: "cluster.local.", Local: addrPorts("169.254.20.11:53"), ClusterIP: addrPorts("10.96.0.10:53", "[fd00::a]:53"), Fallback: addrPorts("192.0.2.1:5353"),
 	}
 	if diff := cmp.Diff(want, got.Routes[0].Topology, byValue()); diff != "" {
 		t.Errorf("topology (-want +got):\n%s", diff)

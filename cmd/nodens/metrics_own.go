@@ -91,7 +91,11 @@ func ownQueryMetrics() []metric {
 func ownServerMetrics() []metric {
 	route := []string{"route"}
 	return []metric{
-		{"nodens_upstream_replies_total", "Servers' replies by the tier they came from.", []string{"route", "tier"}, eachTier(readTier)},
+		{"nodens_upstream_ejections_total", "Servers that were avoided from then on because they failed.", []string{"route", "tier"}, countTier(func(u *upstream.Status) []uint64 { return u.Ejections[:] })},
+		{"nodens_upstream_hedges_total", "Copies put to a second server before the first was late, by the tier of the first.", []string{"route", "tier"}, countTier(func(u *upstream.Status) []uint64 { return u.Hedges[:] })},
+		{"nodens_upstream_spills_total", "Queries that a nearer tier had too much to do for, by the tier they went to.", []string{"route", "tier"}, countTier(func(u *upstream.Status) []uint64 { return u.Spills[:] })},
+		{"nodens_upstream_panics_total", "Queries put to servers to be avoided because too few others are left.", []string{"route", "tier"}, countTier(func(u *upstream.Status) []uint64 { return u.Panics[:] })},
+		{"nodens_upstream_replies_total", "Servers' replies by the tier they came from.", []string{"route", "tier"}, countTier(func(u *upstream.Status) []uint64 { return u.Served[:] })},
 		{
 			"nodens_upstream_exchanges_total", "Queries that servers were asked.", route,
 			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.Exchanges }),
@@ -105,8 +109,12 @@ func ownServerMetrics() []metric {
 			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.Retries }),
 		},
 		{
-			"nodens_upstream_trials_total", "Copies sent to see whether a suspect server is back.", route,
-			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.Trials }),
+			"nodens_upstream_probes_total", "Questions put to see how a server is.", route,
+			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.Probes }),
+		},
+		{
+			"nodens_upstream_held_total", "Times that a query had to wait because every server is to be avoided.", route,
+			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.Held }),
 		},
 		{
 			"nodens_upstream_exhausted_total", "Queries that no server answered.", route,
@@ -131,7 +139,7 @@ func ownServerMetrics() []metric {
 				e.gauge(float64(s.Routes[i].Servers.Open), s.Routes[i].name())
 			}
 		}},
-		{"nodens_upstream_suspect", "Servers that are avoided because they failed.", []string{"route", "tier"}, eachTier(readSuspects)},
+		{"nodens_upstream_out", "Servers that are avoided: they failed, or no probe has succeeded yet.", []string{"route", "tier"}, eachTier(readOut)},
 		{"nodens_upstream_failures_total", "Attempts that failed.", []string{"route", "to", "reason"}, readFailures},
 	}
 }
@@ -255,18 +263,21 @@ func eachTier(read func(r *routeSnapshot, tier int, name string, e emitter)) fun
 	}
 }
 
-func readTier(r *routeSnapshot, tier int, name string, e emitter) {
-	e.count(r.Servers.Served[tier], r.name(), name)
+// countTier emits one counter of each tier.
+func countTier(of func(*upstream.Status) []uint64) func(*snapshot, emitter) {
+	return eachTier(func(r *routeSnapshot, tier int, name string, e emitter) {
+		e.count(of(&r.Servers)[tier], r.name(), name)
+	})
 }
 
 func readEndpoints(r *routeSnapshot, tier int, name string, e emitter) {
 	e.gauge(float64(len(r.targets(tier))), r.name(), name)
 }
 
-func readSuspects(r *routeSnapshot, tier int, name string, e emitter) {
+func readOut(r *routeSnapshot, tier int, name string, e emitter) {
 	n := 0.0
 	for _, t := range r.targets(tier) {
-		n += oneIf(t.Suspect)
+		n += oneIf(t.Out)
 	}
 	e.gauge(n, r.name(), name)
 }

@@ -192,7 +192,7 @@ func (r *routeSnapshot) notes() []string {
 
 func (r *routeSnapshot) serverReport(t *upstream.TargetStatus, now time.Duration) serverReport {
 	s := serverReport{
-		Tier: r.tierName(t.Tier), Address: t.Addr.String(), Pod: t.Pod, State: t.State.String(), Healthy: !t.Suspect,
+		Tier: r.tierName(t.Tier), Address: t.Addr.String(), Pod: t.Pod, State: t.State.String(), Healthy: !t.Out,
 		InFlight: t.InFlight, RTT: float64(t.SRTT) / float64(time.Millisecond), Sent: t.Sent, Failed: t.Timeouts + t.HardErrors,
 	}
 	if s.Pod == t.Addr.Addr().String() { // nobody named it
@@ -202,8 +202,8 @@ func (r *routeSnapshot) serverReport(t *upstream.TargetStatus, now time.Duration
 	if p := r.placement(t.Addr.Addr()); p != nil {
 		why = append(why, p.Reason)
 	}
-	if t.Suspect {
-		why = append(why, suspicion(t, now))
+	if doubt := doubts(t, now); doubt != "" {
+		why = append(why, doubt)
 	}
 	if t.Plain {
 		why = append(why, "asked without EDNS for a while, which it does not understand")
@@ -215,16 +215,32 @@ func (r *routeSnapshot) serverReport(t *upstream.TargetStatus, now time.Duration
 	return s
 }
 
-// suspicion is why a server is avoided and for how long.
-func suspicion(t *upstream.TargetStatus, now time.Duration) string {
-	cause, again := "its last query failed", "with the next query"
+// doubts are why a server takes less than its share of the queries.
+func doubts(t *upstream.TargetStatus, now time.Duration) string {
+	switch {
+	case t.Fresh:
+		return "just became ready, used once a probe succeeds"
+	case t.Out:
+		return ejection(t, now)
+	case t.Share < 1:
+		return fmt.Sprintf("just came back, takes %.0f %% of its share", 100*t.Share)
+	case t.Leaving > 0:
+		return fmt.Sprintf("lost queries, %.0f %% of them go on to the next tier", 100*t.Leaving)
+	}
+	return ""
+}
+
+// ejection is why a server is out and when it may come back.
+func ejection(t *upstream.TargetStatus, now time.Duration) string {
+	cause := "its last query failed"
 	if t.Misses > 0 {
 		cause = fmt.Sprintf("silent %d times in a row", t.Misses)
 	}
-	if wait := t.SuspectUntil - now; wait > 0 {
-		again = "in " + roundTime(wait).String()
+	again := "when probes succeed"
+	if wait := t.OutUntil - now; wait > 0 {
+		again += fmt.Sprintf(", in %v at the earliest", roundTime(wait))
 	}
-	return cause + ", tried again " + again
+	return cause + ", used again " + again
 }
 
 // placement is what topology says of the endpoint with that address.

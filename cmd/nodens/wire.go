@@ -62,14 +62,7 @@ type route struct {
 
 func newRoute(spec routeSpec, b base) (*route, error) {
 	c := spec.config
-	r := &route{spec: spec, group: upstream.New(upstream.Config{
-		Now:      b.now,
-		External: !c.topological(),
-		Policy:   policies()[c.Choose],
-		ForceTCP: c.ForceTCP,
-		Budget:   c.Timeout,
-		Sockets:  c.SocketsPerServer,
-	})}
+	r := &route{spec: spec, group: upstream.New(groupConfig(spec, b))}
 	b.log = b.log.With(zap.Strings("zones", c.Zones))
 	var err error
 	switch {
@@ -89,9 +82,29 @@ func newRoute(spec routeSpec, b base) (*route, error) {
 	return r, nil
 }
 
+// groupConfig is how the servers of a route are asked.
+func groupConfig(spec routeSpec, b base) upstream.Config {
+	c := &spec.config
+	config := upstream.Config{
+		Now:        b.now,
+		External:   !c.topological(),
+		Node:       spec.node.Name,
+		Probe:      c.Probe,
+		Policy:     policies()[c.Choose],
+		ForceTCP:   c.ForceTCP,
+		Budget:     c.Timeout,
+		SlowBudget: c.patience(),
+		Sockets:    c.SocketsPerServer,
+	}
+	if c.topological() {
+		config.Fast = c.fastZones()
+	}
+	return config
+}
+
 func policies() map[string]upstream.Policy {
 	return map[string]upstream.Policy{
-		"balanced": upstream.P2C, "random": upstream.Random, "sequential": upstream.Sequential,
+		"balanced": upstream.P2C, "fastest": upstream.Fastest, "random": upstream.Random, "sequential": upstream.Sequential,
 	}
 }
 

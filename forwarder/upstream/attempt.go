@@ -39,7 +39,7 @@ type event struct {
 // Each run sends at most one signal and one end.
 const (
 	maxRuns   = 5
-	maxEvents = slotCount * maxRuns * 2
+	maxEvents = maxAttempts * maxRuns * 2
 )
 
 type progress uint8
@@ -68,7 +68,6 @@ type attempt struct {
 	via      carrier
 	run      uint8
 	progress progress
-	trial    bool // a copy for a suspect target
 	plain    bool // without EDNS
 	wasEDNS  bool // without EDNS because the reply to EDNS was a rejection
 	byTCP    bool
@@ -76,8 +75,12 @@ type attempt struct {
 	alt      bool // at the target's other family
 	fresh    bool // demands a new connection
 	missed   bool // its silence was counted
+	broken   bool // a failure signal came
+	class    class
+	speaks   bool // its reply speaks for the target
 	sentAt   time.Duration
-	retry    time.Duration // how long its silence is borne
+	retry    time.Duration // when the next attempt is due
+	borne    time.Duration // a longer silence counts against the target
 	endAt    time.Duration // when the exchange's budget ends
 
 	id        uint16     // carrier's lock
@@ -140,7 +143,7 @@ func (a *attempt) withdraw() {
 // leave ends the run: a is withdrawn and out of the target's count.
 func (a *attempt) leave(p progress) {
 	if a.progress == waiting || a.progress == failing {
-		a.to.score.inFlight.Add(-1)
+		a.to.score.inFlight[a.class].Add(-1)
 	}
 	a.withdraw()
 	a.progress = p

@@ -1,6 +1,10 @@
 package upstream
 
-import "time"
+import (
+	"time"
+
+	"github.com/nodens-dns/nodens/forwarder/wire"
+)
 
 // Policy is how a target is chosen among equals.
 type Policy uint8
@@ -11,6 +15,8 @@ const (
 	P2C Policy = iota
 	// Random takes any.
 	Random
+	// Fastest takes the one with the least load and delay of all.
+	Fastest
 	// Sequential takes the first in the table's order.
 	Sequential
 )
@@ -28,15 +34,35 @@ type Config struct {
 	// ForceTCP asks over TCP only.
 	ForceTCP bool
 
-	// Budget is the longest an exchange takes, 100 ms to 30 s. Default 4 s:
-	// clients give up after 5 s.
+	// Node is the name of the node that asks. It spreads the nodes over the
+	// servers of a zone and of a cluster. Default: by chance.
+	Node string
+	// Fast are the zones whose names the servers know themselves, as text. How
+	// these are answered says how the servers are; other names say nothing of
+	// them. Default: all names. Has no effect with External.
+	Fast []string
+	// Probe is the name asked to see how a server is, as text: a name that only
+	// a server in order has an A record for. Without it, and with External, only
+	// servers that failed are probed, by default for the NS records of the root.
+	Probe string
+
+	// Budget is the longest an exchange takes, 100 ms to 30 s. Default 2 s,
+	// below the time after which the most impatient clients ask again; external
+	// 4 s: clients give up after 5 s.
 	Budget time.Duration
+	// SlowBudget is the same for names that are not in Fast. Default 4 s, at
+	// least Budget.
+	SlowBudget time.Duration
 	// Attempts is how many times one query is put, at different targets while
 	// there are any, 1 to 3. Default 3.
 	Attempts int
 	// RetryMin and RetryMax bound the time after which a silent target's query
 	// is put to another. Default 30 ms and 100 ms, external 100 ms and 400 ms.
 	RetryMin, RetryMax time.Duration
+	// Spill is how many queries for names in Fast a server of the node tier may
+	// have in flight before some go on to the next tier, 8 to 1024; one of the
+	// zone may have twice as many. Default 32.
+	Spill int
 
 	// UDPSize is the reply size we advertise, in bytes. Default 1232, which
 	// needs no fragments. Larger replies are taken all the same.
@@ -76,12 +102,14 @@ type Config struct {
 	PlainFor time.Duration
 }
 
+const slowBudget = 4 * time.Second
+
 func (c Config) withDefaults() Config {
 	start := time.Now()
-	sockets, conns := 4, 4
+	sockets, conns, budget := 4, 4, 2*time.Second
 	retryMin, retryMax := 30*time.Millisecond, 100*time.Millisecond
 	if c.External {
-		sockets = 32
+		sockets, budget = 32, slowBudget
 		retryMin, retryMax = 100*time.Millisecond, 400*time.Millisecond
 	}
 	if c.ForceTCP {
@@ -90,7 +118,9 @@ func (c Config) withDefaults() Config {
 	if c.Now == nil {
 		c.Now = func() time.Duration { return time.Since(start) }
 	}
-	setDefault(&c.Budget, 4*time.Second)
+	setDefault(&c.Budget, budget)
+	setDefault(&c.SlowBudget, max(slowBudget, c.Budget))
+	setDefault(&c.Spill, 32)
 	setDefault(&c.Attempts, maxAttempts)
 	c.Attempts = min(c.Attempts, maxAttempts)
 	setDefault(&c.RetryMin, retryMin)
@@ -110,6 +140,22 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.RemoveLinger, 2*time.Second)
 	setDefault(&c.PlainFor, 60*time.Second)
 	return c
+}
+
+// retryBounds bound the time for which a silence is borne.
+func (c *Config) retryBounds(of class) (low, high time.Duration) {
+	if of == slow && !c.External {
+		return max(c.RetryMin, 100*time.Millisecond), max(c.RetryMax, 400*time.Millisecond)
+	}
+	return c.RetryMin, c.RetryMax
+}
+
+// probeType is the type that a probe asks for.
+func (c *Config) probeType() wire.Type {
+	if c.Probe == "" || c.Probe == "." {
+		return wire.TypeNS
+	}
+	return wire.TypeA
 }
 
 func setDefault[T int | uint16 | time.Duration](field *T, value T) {

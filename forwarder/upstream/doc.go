@@ -9,16 +9,32 @@
 //
 // The way of an exchange: choose a target (pick.go), put the question (target.go,
 // udp.go, tcp.go), wait (exchange.go) for the first of a reply, a failure signal,
-// the retry time or the end of the budget, and take the step it asks for
-// (steps.go): return the reply, put the question again without EDNS or over
-// TCP, or put it to another target. What a reply asks for is decided in
-// verdict.go; what replies, silences and errors say of the target, in health.go
-// and rtt.go. pick.go, health.go, rtt.go and verdict.go are functions over small
-// values and know neither sockets nor clocks.
+// the time of the next attempt (next.go) or the end of the budget, and take the
+// step it asks for (steps.go): return the reply, put the question again without
+// EDNS or over TCP, or put it to another target. What a reply asks for is decided
+// in verdict.go; what replies, silences and errors say of the target, in
+// health.go, rtt.go and peak.go. pick.go, health.go, rtt.go, peak.go, hedge.go,
+// spill.go, limit.go and verdict.go are functions over small values and know
+// neither sockets nor clocks.
 //
-// A suspect target gets a copy of a live query when its time has come, beside
-// the target that answers it: nobody waits for a trial, and any reply to it
-// makes the target well again.
+// Names are of two classes. Fast ones are in the servers' own memory; slow ones
+// have to be asked of others, so that nothing follows for the server from the
+// time they take: they feed neither health nor load. External servers have only
+// slow names, and there these speak for the server, as long as nothing else is
+// answered meanwhile.
+//
+// A target that is silent three times in a row, or is said not to be there, is
+// ejected: it gets no new queries while another may answer. Probes in the
+// background (probe.go) bring it back, and it takes its share step by step. One
+// that the table calls ready after it was not, or that is new, must answer one
+// probe first. There are limits: when fewer than half of the zone and the
+// cluster are left, ejections there are ignored, and when every target is out,
+// queries go to whoever failed longest ago, so many in a second and no more.
+//
+// An attempt after the first is either a retry, when the first one's time is
+// over or the network says that nobody is there, or a hedge: a copy before that
+// time. Retries are free, because they replace what was lost; hedges add load,
+// and have a budget.
 //
 // A datagram is taken only when it came on the connected socket that asked,
 // carries an ID in flight there, is a response and repeats the question (RFC
@@ -29,6 +45,8 @@
 //
 // Goroutines: one reader per open UDP socket (at most Config.Sockets per
 // address, and those being replaced), one per open TCP connection (dials, then
-// reads), and one timer callback per address being retired. All end with
-// Close, which waits for them. Exchanges run on their callers' goroutines.
+// reads), one timer callback per address being retired, the prober, which starts
+// with the first table, and one per probe on its way (at most one for each
+// target). All end with Close, which waits for them. Exchanges run on their
+// callers' goroutines.
 package upstream

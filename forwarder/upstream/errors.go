@@ -27,6 +27,7 @@ const (
 const (
 	ErrRemoved   Error = "the server was removed from the table"
 	ErrNotReady  Error = "the server stopped being ready"
+	ErrEjected   Error = "the server is not there"
 	ErrMalformed Error = "the server's reply is malformed"
 	ErrMismatch  Error = "the server sent something else than the reply over TCP"
 	ErrNoAddress Error = "the server has no address for this transport"

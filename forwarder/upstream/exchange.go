@@ -3,7 +3,6 @@ package upstream
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net/netip"
 	"time"
 
@@ -12,8 +11,6 @@ import (
 
 const (
 	maxAttempts = 3
-	trialSlot   = maxAttempts // a copy for a suspect target, which nobody waits for
-	slotCount   = maxAttempts + 1
 
 	never = time.Duration(1<<63 - 1)
 	// altFor is how long a target is asked at its other family after the first
@@ -28,22 +25,30 @@ type exchange struct {
 	events chan event
 	timer  *time.Timer
 	cands  []candidate
-	slots  [slotCount]attempt
+	slots  [maxAttempts]attempt
 
 	q       *wire.Query
 	dst     []byte
 	targets []*target // what cands were made of
 
-	now    time.Duration
-	endAt  time.Duration // of the budget
-	nextAt time.Duration // the next attempt; never when there is none to come
-	made   int           // attempts made: slots[:made]
+	class  class
+	speaks bool // silence and time speak for the target, not for the name
+	probe  bool // asked to see how a target is; no other is asked
+
+	now     time.Duration
+	endAt   time.Duration // of the budget
+	nextAt  time.Duration // the next attempt; never when there is none to come
+	hedging bool          // the next attempt comes before the retry time
+	held    bool          // nextAt is when to look again whether an attempt may be made
+	lag     time.Duration // that this goroutine ran later than it asked for
+	made    int           // attempts made: slots[:made]
 
 	// best is the reply to return if no better one comes; its bytes are dst.
 	best     wire.Reply
 	bestTier uint8
 	hasBest  bool
-	freed    bool // the free retry of a stale connection was used
+	rejected uint8 // SERVFAILs that came
+	freed    bool  // the free retry of a stale connection was used
 	failedAt netip.AddrPort
 	failure  error
 }
@@ -58,10 +63,10 @@ func newExchange(g *Group) *exchange {
 }
 
 func (x *exchange) run(ctx context.Context, dst []byte, q *wire.Query) (wire.Reply, error) {
-	x.q, x.dst = q, dst
-	x.now = x.group.cfg.Now()
-	x.endAt = x.now + x.group.cfg.Budget
+	x.begin(dst, q)
 	x.group.count.exchanges.Add(1)
+	x.group.hedges.earn()
+	x.attempt()
 	err := x.work(ctx)
 	x.finish()
 	reply, has, tier := x.best, x.hasBest, x.bestTier
@@ -76,9 +81,24 @@ func (x *exchange) run(ctx context.Context, dst []byte, q *wire.Query) (wire.Rep
 	return reply, nil
 }
 
+func (x *exchange) begin(dst []byte, q *wire.Query) {
+	cfg := &x.group.cfg
+	x.q, x.dst = q, dst
+	x.now = cfg.Now()
+	budget := cfg.Budget
+	switch {
+	case cfg.External:
+		x.class, x.speaks = slow, true
+	case x.group.isFast(q.Name()):
+		x.class, x.speaks = fast, true
+	default:
+		x.class, budget = slow, cfg.SlowBudget
+	}
+	x.endAt = x.now + budget
+}
+
 // work makes attempts until there is an answer or nothing left to wait for.
 func (x *exchange) work(ctx context.Context) error {
-	x.attempt()
 	for {
 		wake := x.wake()
 		if wake <= x.now {
@@ -93,11 +113,12 @@ func (x *exchange) work(ctx context.Context) error {
 			}
 		case <-x.timer.C:
 			x.now = x.group.cfg.Now()
+			x.lag += max(x.now-wake, 0)
 		case <-ctx.Done():
 			return fmt.Errorf("the query was given up: %w", context.Cause(ctx))
 		}
 		if x.now >= x.nextAt && x.now < x.endAt {
-			x.attempt()
+			x.next()
 		}
 	}
 }
@@ -129,107 +150,6 @@ func (x *exchange) patience(a *attempt) time.Duration {
 	return a.sentAt + 2*x.group.cfg.RetryMax
 }
 
-// attempt makes the next attempt, and the one after it if that fails at once.
-func (x *exchange) attempt() {
-	for x.made < x.group.cfg.Attempts {
-		t := x.choose()
-		if t == nil {
-			break
-		}
-		if x.made == 0 && !x.slots[trialSlot].trial {
-			x.tryAnother(t)
-		}
-		a := &x.slots[x.made]
-		x.made++
-		x.ask(a, t)
-		if a.progress == over && x.failure == ErrRemoved {
-			x.made-- // the table changed between choosing and asking
-			continue
-		}
-		x.countAttempt()
-		if a.progress == waiting || !x.untried() {
-			x.nextAt = x.afterRetry(a)
-			return
-		}
-	}
-	x.nextAt = never
-}
-
-// afterRetry is when the attempt after a is due. The first silence may be a
-// lost packet; more of them ask for patience.
-func (x *exchange) afterRetry(a *attempt) time.Duration {
-	switch x.made {
-	case x.group.cfg.Attempts:
-		return never
-	case 1:
-		return x.now + a.retry
-	}
-	return x.now + 2*a.retry
-}
-
-func (x *exchange) countAttempt() {
-	x.group.count.attempts.Add(1)
-	if x.made > 1 {
-		x.group.count.retries.Add(1)
-	}
-}
-
-// tryAnother sends a copy of the query to a suspect target whose time has come,
-// to see if it is back, while t answers the query.
-func (x *exchange) tryAnother(t *target) {
-	for _, other := range x.targets {
-		if other == t || !other.score.claimTrial(x.now) {
-			continue
-		}
-		x.group.count.trials.Add(1)
-		a := &x.slots[trialSlot]
-		a.trial = true
-		x.ask(a, other)
-		return
-	}
-}
-
-// choose is the target of the next attempt, nil when none is left.
-func (x *exchange) choose() *target {
-	i := x.chooseIndex()
-	if i < 0 {
-		return nil
-	}
-	return x.targets[i]
-}
-
-// untried reports whether the next attempt would go to a target that was not
-// asked yet.
-func (x *exchange) untried() bool {
-	i := x.chooseIndex()
-	return i >= 0 && x.cands[i].tried == 0
-}
-
-func (x *exchange) chooseIndex() int {
-	// Targets are told apart by address: one that was removed and came back is
-	// still the same server.
-	x.targets = x.group.snapshot.Load().targets
-	x.cands = x.cands[:0]
-	for _, t := range x.targets {
-		c := t.candidate()
-		for i := range x.slots[:x.made] {
-			if a := &x.slots[i]; a.to.addr == t.addr {
-				c.tried++
-				c.answered = c.answered || a.progress == answered || a.fallback
-			}
-		}
-		x.cands = append(x.cands, c)
-	}
-	w := wish{policy: x.group.cfg.Policy, past: -1, retry: x.made > 0}
-	if x.made == 1 {
-		w.past = int(x.slots[0].to.tier)
-	}
-	if w.policy != Sequential && len(x.cands) > 1 {
-		w.random = [2]float64{rand.Float64(), rand.Float64()}
-	}
-	return choose(x.cands, w)
-}
-
 // keep makes a's reply the one to return. A truncated reply is better than a
 // failure, and the last failure than an earlier one.
 func (x *exchange) keep(a *attempt, v verdict) {
@@ -243,7 +163,8 @@ func (x *exchange) keep(a *attempt, v verdict) {
 }
 
 // finish ends all attempts. A silence that was longer than is borne counts
-// against its target, once for each target.
+// against its target, once for each target. The time in which this process did
+// not get a processor is not the target's: its reply may lie here unread.
 func (x *exchange) finish() {
 	x.timer.Stop()
 	for i := range x.slots {
@@ -252,12 +173,13 @@ func (x *exchange) finish() {
 	x.credit()
 	for i := range x.slots {
 		a := &x.slots[i]
-		silent := a.progress == waiting && !a.trial
+		silent := a.progress == waiting
 		a.leave(a.progress)
-		if silent && x.now-a.sentAt >= a.retry {
+		if silent && x.now-a.sentAt-x.lag >= a.borne {
 			x.countSilence(i)
 		}
 	}
+	x.countFirst()
 }
 
 // credit takes note of replies that came together with the answer. No more
@@ -285,7 +207,22 @@ func (x *exchange) countSilence(i int) {
 		}
 	}
 	if !a.fallback {
-		a.to.score.missed(a.sentAt, x.now)
+		x.noteSilence(a)
+	}
+}
+
+// countFirst notes how the first attempt ended: whether hedges help, and whether
+// its target has too much to do, shows in these.
+func (x *exchange) countFirst() {
+	a := &x.slots[0]
+	if !x.speaks || x.probe || a.to == nil {
+		return
+	}
+	lost := a.missed || a.broken || a.reply.RCode == wire.Refused
+	x.group.hedges.first(lost)
+	a.to.score.losses.asked.Add(1)
+	if lost {
+		a.to.score.losses.lost.Add(1)
 	}
 }
 
@@ -295,10 +232,10 @@ func (x *exchange) exhausted() error {
 	switch snap := x.group.snapshot.Load(); {
 	case snap.closed:
 		e.Reason = ErrClosed
-	case x.made == 0:
-		e.Reason = ErrNoTargets
 	case x.now >= x.endAt:
 		e.Reason = ErrBudget
+	case x.made == 0:
+		e.Reason = ErrNoTargets
 	}
 	return e
 }
@@ -308,7 +245,8 @@ func (x *exchange) forget() {
 	for i := range x.slots {
 		x.slots[i].reset()
 	}
-	x.q, x.dst, x.targets = nil, nil, nil
-	x.made, x.hasBest, x.freed = 0, false, false
-	x.best, x.failure, x.failedAt = wire.Reply{}, nil, netip.AddrPort{}
+	*x = exchange{
+		group: x.group, events: x.events, timer: x.timer,
+		cands: x.cands[:0], slots: x.slots,
+	}
 }

@@ -34,7 +34,7 @@ func TestAnswer(t *testing.T) {
 		t.Errorf("status %+v", st)
 	}
 	ts := st.Targets[0]
-	if ts.Addr != s.addr || ts.Sent != 1 || ts.InFlight != 0 || ts.SRTT == 0 || ts.Suspect {
+	if ts.Addr != s.addr || ts.Sent != 1 || ts.InFlight != 0 || ts.SRTT == 0 || ts.Out {
 		t.Errorf("target %+v", ts)
 	}
 	if n := ts.Replies[upstream.ClassNoError].Count(); n != 1 {
@@ -60,7 +60,8 @@ func TestFailureCodesGoElsewhere(t *testing.T) {
 		"NXDOMAIN is an answer":                 {[]int{3, 0}, wire.NXDomain, []int{1, 0}},
 		"all fail: the last is told":            {[]int{2, 5}, wire.Refused, []int{1, 1}},
 		"one server is not asked twice":         {[]int{2}, wire.ServFail, []int{1}},
-		"three of four are asked":               {[]int{2, 2, 2, 0}, wire.ServFail, []int{1, 1, 1, 0}},
+		"two SERVFAILs are believed":            {[]int{2, 2, 0}, wire.ServFail, []int{1, 1, 0}},
+		"three of four are asked":               {[]int{5, 5, 5, 0}, wire.Refused, []int{1, 1, 1, 0}},
 		"not understood, with and without EDNS": {[]int{1, 0}, wire.NoError, []int{2, 1}},
 	}
 	for name, tc := range tests {
@@ -80,7 +81,7 @@ func TestFailureCodesGoElsewhere(t *testing.T) {
 				}
 			}
 			for _, ts := range g.Status().Targets {
-				if ts.Suspect || ts.Misses != 0 {
+				if ts.Out || ts.Misses != 0 {
 					t.Errorf("a reply made %v suspect", ts.Addr)
 				}
 			}
@@ -101,8 +102,8 @@ func TestSilentServerIsRetriedElsewhere(t *testing.T) {
 	}
 	// Three misses make it suspect; from then on it gets trials only.
 	ts := g.Status().Targets[0]
-	if !ts.Suspect || ts.Timeouts != 3 {
-		t.Errorf("suspect %v after %d timeouts", ts.Suspect, ts.Timeouts)
+	if !ts.Out || ts.Timeouts != 3 {
+		t.Errorf("suspect %v after %d timeouts", ts.Out, ts.Timeouts)
 	}
 	if n := dead.count(); n < 3 || n > 5 {
 		t.Errorf("the dead server was asked %d times", n)
@@ -167,7 +168,7 @@ func TestRefusedGoesOnAtOnce(t *testing.T) {
 		t.Errorf("took %v: it waited for the retry time", took)
 	}
 	ts := g.Status().Targets[0]
-	if !ts.Suspect || ts.HardErrors != 1 || ts.InFlight != 0 {
+	if !ts.Out || ts.HardErrors != 1 || ts.InFlight != 0 {
 		t.Errorf("target %+v", ts)
 	}
 }

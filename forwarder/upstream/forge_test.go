@@ -73,7 +73,7 @@ func TestForgeriesAreIgnored(t *testing.T) {
 			if ts.Ignored[f.kind] != 3 {
 				t.Errorf("ignored %v", ts.Ignored)
 			}
-			if ts.Suspect {
+			if ts.Out {
 				t.Error("a forgery made the target suspect")
 			}
 		})

@@ -24,10 +24,16 @@ type Group struct {
 	buffers   sync.Pool    // *[wire.MaxMessage]byte, to read datagrams into
 	open      atomic.Int64 // sockets and connections
 	count     counters
+	hedges    hedges
+	whileOut  limit // of packets while every target is out
+	fast      zoneSet
+	prober    *prober
+	synced    atomic.Bool // a probe was answered: its name is there
 
 	mu      sync.Mutex
 	known   map[netip.AddrPort]*target // of the snapshot, by their first address
 	leaving map[path]*time.Timer       // removed, not yet closed
+	started bool                       // the prober
 	closed  bool
 }
 
@@ -39,9 +45,10 @@ type snapshot struct {
 }
 
 type counters struct {
-	exchanges, attempts, retries, trials, exhausted atomic.Uint64
-	tcpFallbacks, ednsFallbacks                     atomic.Uint64
-	served                                          [tierCount]atomic.Uint64
+	exchanges, attempts, retries, exhausted   atomic.Uint64
+	probes, held                              atomic.Uint64
+	tcpFallbacks, ednsFallbacks               atomic.Uint64
+	served, hedges, spills, ejections, panics [tierCount]atomic.Uint64
 }
 
 // New makes a group without servers: Update gives it some. It opens nothing and
@@ -56,6 +63,9 @@ func New(cfg Config) *Group {
 	g.exchanges.New = func() any { return newExchange(g) }
 	g.buffers.New = func() any { return new([wire.MaxMessage]byte) }
 	g.snapshot.Store(&snapshot{})
+	g.hedges.saved.Store(hedgeSaved)
+	g.fast = newZoneSet(g.cfg.Fast)
+	g.prober = newProber(g)
 	return g
 }
 
@@ -70,7 +80,7 @@ func (g *Group) Update(table Table) {
 	if g.closed {
 		return
 	}
-	old := g.known
+	old, first := g.known, !g.started
 	next := &snapshot{draining: table.Draining}
 	g.known = map[netip.AddrPort]*target{}
 	for tier, members := range [...][]Member{table.Tiers[0], table.Tiers[1], table.Tiers[2], table.Last} {
@@ -80,6 +90,9 @@ func (g *Group) Update(table Table) {
 				continue
 			}
 			t := newTarget(g, m, tier, old[addr])
+			if was := old[addr]; !first && (was == nil || was.member.State != Ready && m.State == Ready) {
+				t.score.readied(g.cfg.Now())
+			}
 			g.known[addr] = t
 			next.targets = append(next.targets, t)
 		}
@@ -89,6 +102,17 @@ func (g *Group) Update(table Table) {
 	for addr, was := range old {
 		g.settle(was, g.known[addr])
 	}
+	g.startProber()
+}
+
+// startProber starts the prober with the first table, or shows it another. The
+// lock is held.
+func (g *Group) startProber() {
+	if !g.started && len(g.known) > 0 {
+		g.started = true
+		g.routines.Go(g.prober.run)
+	}
+	g.prober.wake()
 }
 
 // settle deals with what a target was and is no longer; is may be nil.
@@ -140,14 +164,62 @@ func (g *Group) mayOpen() bool {
 	return true
 }
 
+// isFast reports whether a name in wire form is one that the servers know
+// themselves.
+func (g *Group) isFast(name []byte) bool { return len(g.fast) == 0 || g.fast.holds(name) }
+
+// noteReply notes a reply of a target; good says that it proves it fit for use.
+func (g *Group) noteReply(s *score, now time.Duration, good bool) {
+	s.replied(now, good, s.health.Load() != nil && g.allOut())
+}
+
+// allOut reports whether every target is out.
+func (g *Group) allOut() bool {
+	for _, t := range g.snapshot.Load().targets {
+		if !t.score.state().out {
+			return false
+		}
+	}
+	return true
+}
+
+// probed reports whether the reply to a probe shows a server in order. In a
+// cluster it must have the name, which a server has only once it knows the
+// cluster, unless nobody ever had it: then it is the wrong name.
+func (g *Group) probed(r *wire.Reply) bool {
+	switch {
+	case g.cfg.External:
+		return true
+	case r.RCode == wire.NoError && r.Count(wire.Answer) > 0:
+		g.synced.Store(true)
+		return true
+	}
+	return !g.synced.Load() && isAnswer(r.RCode)
+}
+
+// ejected turns the exchanges of a target that just went out to another one if
+// the network said that it is not there, and has it probed.
+func (g *Group) ejected(t *target, cause error) {
+	g.count.ejections[t.tier].Add(1)
+	g.prober.wake()
+	if cause == nil {
+		return
+	}
+	for _, p := range t.paths {
+		if p != nil {
+			p.signal(ErrEjected)
+		}
+	}
+}
+
 // learnLate learns from a reply that nobody waited for any more, if it came in a
 // time that might have been waited for: the server lives, and is slower than it
-// was. This is how most trials end, because the exchange that made one ends
-// with its own answer.
-func (g *Group) learnLate(s *score, sentAt time.Duration) {
+// was.
+func (g *Group) learnLate(s *score, was asked, code wire.RCode) {
 	now := g.cfg.Now()
-	if took := now - sentAt; took <= 2*g.cfg.RetryMax {
-		s.replied(now, took)
+	if took := now - was.at; took <= 2*g.cfg.RetryMax {
+		s.took(now, took, was.class, was.speaks)
+		g.noteReply(s, now, was.speaks && (g.cfg.External || isAnswer(code)))
 	}
 }
 
@@ -157,12 +229,14 @@ func (g *Group) Status() Status {
 	now, c := g.cfg.Now(), &g.count
 	s := Status{
 		Exchanges: c.exchanges.Load(), Attempts: c.attempts.Load(), Retries: c.retries.Load(),
-		Trials: c.trials.Load(), Exhausted: c.exhausted.Load(),
+		Probes: c.probes.Load(), Held: c.held.Load(), Exhausted: c.exhausted.Load(),
 		TCPFallbacks: c.tcpFallbacks.Load(), EDNSFallbacks: c.ednsFallbacks.Load(),
 		Open: int(g.open.Load()),
 	}
 	for i := range s.Served {
 		s.Served[i] = c.served[i].Load()
+		s.Hedges[i], s.Spills[i] = c.hedges[i].Load(), c.spills[i].Load()
+		s.Ejections[i], s.Panics[i] = c.ejections[i].Load(), c.panics[i].Load()
 	}
 	snap := g.snapshot.Load()
 	s.Draining = snap.draining

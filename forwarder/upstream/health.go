@@ -3,73 +3,111 @@ package upstream
 import "time"
 
 const (
-	missesToSuspect = 3
-	// healthJitter spreads the trials of many nodes: waits are within a fifth.
-	healthJitter = 0.2
+	missesToEject = 3
+	goodToReturn  = 2 // probes, one when the target was never in use or nothing else is
+
+	ejectFirst  = time.Second      // doubled with each ejection,
+	ejectMost   = 30 * time.Second // up to this,
+	calmAfter   = 30 * time.Second // and halved again after each such good time
+	ejectJitter = 0.2              // spreads what many nodes do: within a fifth
+
+	// A target that comes back takes its share of the load step by step: its
+	// cache is cold, and many nodes come back together.
+	rampFor   = 5 * time.Second
+	rampStart = 0.1
 )
 
-// The waits before the next trial of a suspect target, the last one repeated. A
-// hard error is often a restart, which is over soon.
-var (
-	afterSilence = [...]time.Duration{
-		500 * time.Millisecond, time.Second, 2 * time.Second,
-		4 * time.Second, 8 * time.Second, 10 * time.Second,
-	}
-	afterHardError = [...]time.Duration{
-		100 * time.Millisecond, 250 * time.Millisecond, time.Second,
-		2 * time.Second, 4 * time.Second, 8 * time.Second, 10 * time.Second,
-	}
-)
-
-// health is what silences and errors say of a target; the zero value is
-// healthy. It is a small value: its methods return the next one. There is no
-// state that a reply does not end.
+// health is what silences, errors and replies say of a target; the zero value
+// is healthy. It is a small value: its methods return the next one. A target
+// that is out gets no new queries while another may answer; probes bring it
+// back. There is no state that good replies do not end.
 type health struct {
 	misses   uint8         // silences in a row
-	strikes  uint8         // waits begun; 0 when not suspect
-	hard     bool          // the first failure was a hard error
+	level    uint8         // ejections that are remembered
+	good     uint8         // good replies in a row while out
+	out      bool          // ejected, or fresh
+	fresh    bool          // out because it was never seen to work
+	ramps    bool          // came back to take its share step by step
 	failedAt time.Duration // the last failure
-	until    time.Duration // a suspect target gets one trial from then on
+	outAt    time.Duration // when it went out
+	until    time.Duration // an ejection ends no earlier
+	backAt   time.Duration // when it came back last
 }
-
-func (h health) suspect() bool { return h.strikes > 0 }
-
-// due reports whether it is time to see if a suspect target is back.
-func (h health) due(now time.Duration) bool { return h.suspect() && now >= h.until }
 
 // missed is the state after a silence. jitter is in [0, 1).
 func (h health) missed(now time.Duration, jitter float64) health {
-	h.failedAt = now
-	h.misses = min(h.misses+1, missesToSuspect)
-	if h.misses < missesToSuspect || h.suspect() && !h.due(now) {
+	h.failedAt, h.good = now, 0
+	h.misses = min(h.misses+1, missesToEject)
+	if h.out || h.misses < missesToEject {
 		return h
 	}
-	return h.strike(now, jitter)
+	return h.eject(now, jitter)
 }
 
 // failed is the state after a hard error: refused, unreachable, reset.
 func (h health) failed(now time.Duration, jitter float64) health {
-	h.failedAt = now
-	if h.suspect() && !h.due(now) {
+	h.failedAt, h.good = now, 0
+	if h.out {
 		return h
 	}
-	h.hard = h.hard || !h.suspect()
-	return h.strike(now, jitter)
+	return h.eject(now, jitter)
 }
 
-// tried is the state when a trial goes out. It counts as failed until a reply
-// comes, so that nothing has to wait for its silence.
-func (h health) tried(now time.Duration, jitter float64) health { return h.strike(now, jitter) }
-
-// strike begins the next wait.
-func (h health) strike(now time.Duration, jitter float64) health {
-	waits := afterSilence[:]
-	if h.hard {
-		waits = afterHardError[:]
+func (h health) eject(now time.Duration, jitter float64) health {
+	level := h.levelAt(now)
+	wait := min(ejectFirst<<level, ejectMost)
+	factor := 1 + ejectJitter*(2*jitter-1)
+	return health{
+		misses: h.misses, level: min(level+1, 10), out: true, failedAt: now,
+		outAt: now, until: now + time.Duration(float64(wait)*factor), backAt: h.backAt,
 	}
-	wait := waits[min(int(h.strikes), len(waits)-1)]
-	factor := 1 + healthJitter*(2*jitter-1)
-	h.until = now + time.Duration(float64(wait)*factor)
-	h.strikes = min(h.strikes+1, 100)
-	return h
+}
+
+// levelAt is how many ejections are still remembered: one is forgotten for each
+// good time since the last.
+func (h health) levelAt(now time.Duration) uint8 {
+	forgotten := int64((now - h.backAt) / calmAfter)
+	return h.level - uint8(min(int64(h.level), max(forgotten, 0)))
+}
+
+// replied is the state after a reply. good says that the reply proves the
+// target fit for use, and not only alive; lone that every target is out, so
+// that there is nothing to be careful for.
+func (h health) replied(now time.Duration, good, lone bool) health {
+	h.misses = 0
+	if !h.out || !good {
+		return h
+	}
+	h.good = min(h.good+1, goodToReturn)
+	enough := h.fresh || h.good == goodToReturn && now >= h.until
+	if !enough && !lone {
+		return h
+	}
+	return health{
+		level: h.level, failedAt: h.failedAt, outAt: h.outAt, backAt: now,
+		ramps: !lone,
+	}
+}
+
+// readied is the state when the table says that the target became ready: what
+// it was before says little now. One good reply is enough.
+func (h health) readied(now time.Duration) health {
+	return health{
+		level: h.level, out: true, fresh: true,
+		failedAt: h.failedAt, outAt: now, until: now, backAt: h.backAt,
+	}
+}
+
+// ejected reports whether the target is out because it failed.
+func (h health) ejected() bool { return h.out && !h.fresh }
+
+// share is which part of its load the target takes, 0 to 1.
+func (h health) share(now time.Duration) float64 {
+	switch since := now - h.backAt; {
+	case h.out:
+		return 0
+	case h.ramps && since < rampFor:
+		return rampStart + (1-rampStart)*float64(since)/float64(rampFor)
+	}
+	return 1
 }

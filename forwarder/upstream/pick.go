@@ -6,10 +6,14 @@ import "time"
 type candidate struct {
 	tier     uint8
 	state    State
-	suspect  bool
+	out      bool          // ejected, or not yet seen to work
+	fresh    bool          // out, and not for a failure
+	resting  bool          // not its turn while it takes its share step by step
 	answered bool          // gave a reply in this exchange that was not good enough
 	tried    uint8         // attempts of this exchange at it
-	failedAt time.Duration // its last failure, if suspect
+	inFlight int32         // of fast names
+	leaving  float64       // the part of its queries that goes on to the next tier
+	failedAt time.Duration // its last failure, if it is out
 	load     float64       // in flight and delay, comparable between targets
 }
 
@@ -22,16 +26,64 @@ type wish struct {
 	past int
 	// retry is set for every attempt but the first.
 	retry bool
-	// random are two random numbers in [0, 1).
-	random [2]float64
+	// spill is how many queries in flight a target of the node tier may have
+	// before others go on to the next tier; 0 for no limit.
+	spill int32
+	// random are random numbers in [0, 1).
+	random [3]float64
 }
 
 // choose returns the index of the target to ask next, -1 when none is left. The
 // least bad class of targets is found first, the policy chooses inside it.
-func choose(cands []candidate, w wish) int {
+// spilled says that a nearer one has too much to do.
+func choose(cands []candidate, w wish) (index int, spilled bool) {
+	i := chooseBeyond(cands, w, -1)
+	if i < 0 || w.spill == 0 || w.retry {
+		return i, false
+	}
+	for {
+		next := spillTo(cands, w, i)
+		if next < 0 {
+			return i, spilled
+		}
+		i, spilled = next, true
+	}
+}
+
+// spillTo is the target in a farther tier that takes a query in place of one
+// that has too much to do, -1 when it stays.
+func spillTo(cands []candidate, w wish, i int) int {
+	here := &cands[i]
+	if here.tier >= ClusterTier || here.leaving == 0 && here.inFlight < w.spill {
+		return -1
+	}
+	limit := w.spill
+	if here.tier == ZoneTier {
+		limit *= spillZone
+	}
+	next := chooseBeyond(cands, w, int(here.tier))
+	switch {
+	case next < 0 || !cands[next].fit():
+		return -1
+	case w.random[2] < here.leaving, spills(here.inFlight, cands[next].inFlight, limit):
+		return next
+	}
+	return -1
+}
+
+// fit reports whether nothing speaks against a target.
+func (c *candidate) fit() bool {
+	return c.state == Ready && !c.out && !c.resting && c.tier != LastTier
+}
+
+// chooseBeyond chooses among the tiers farther than one.
+func chooseBeyond(cands []candidate, w wish, beyond int) int {
 	best, count := rank{cost: noCost}, 0
 	healthy := anyHealthy(cands)
 	for i := range cands {
+		if int(cands[i].tier) <= beyond {
+			continue
+		}
 		r := rankOf(&cands[i], w, healthy)
 		switch {
 		case r.less(best):
@@ -43,7 +95,21 @@ func choose(cands []candidate, w wish) int {
 	if best.cost == noCost {
 		return -1
 	}
+	if w.policy == Fastest {
+		return leastLoad(cands, w, healthy, best)
+	}
 	return chooseEqual(cands, w, healthy, best, count)
+}
+
+// leastLoad is the least loaded of the targets of rank r.
+func leastLoad(cands []candidate, w wish, healthy bool, r rank) int {
+	best := -1
+	for i := range cands {
+		if rankOf(&cands[i], w, healthy) == r && (best < 0 || cands[i].load < cands[best].load) {
+			best = i
+		}
+	}
+	return best
 }
 
 // chooseEqual applies the policy to the targets of rank r, of which there are
@@ -80,7 +146,7 @@ func chooseEqual(cands []candidate, w wish, healthy bool, r rank, count int) int
 type rank struct {
 	cost     uint8
 	tried    uint8
-	suspect  bool
+	out      bool
 	failedAt time.Duration
 	tier     uint8
 }
@@ -93,27 +159,30 @@ func (r rank) less(o rank) bool {
 		return r.cost < o.cost
 	case r.tried != o.tried:
 		return r.tried < o.tried
-	case r.suspect != o.suspect:
-		return !r.suspect
+	case r.out != o.out:
+		return !r.out
 	case r.failedAt != o.failedAt:
 		return r.failedAt < o.failedAt
 	}
 	return r.tier < o.tier
 }
 
-// rankOf weighs a target's faults: each attempt already made at it, being
-// suspect and being about to go cost the same, so that a query is never put
-// twice to one target while another might answer, nor three times in vain to a
-// suspect while a healthy one has only lost a packet.
+// rankOf weighs a target's faults: each attempt already made at it, being out
+// and being about to go cost the same, so that a query is never put twice to one
+// target while another might answer, nor three times in vain to one that is out
+// while a healthy one has only lost a packet.
 func rankOf(c *candidate, w wish, healthy bool) rank {
 	last := c.tier == LastTier
 	if c.answered || last && healthy {
 		return rank{cost: noCost}
 	}
 	r := rank{cost: c.tried, tried: c.tried, tier: c.tier}
-	if c.suspect {
+	switch {
+	case c.out:
 		r.cost++
-		r.suspect, r.failedAt = true, c.failedAt
+		r.out, r.failedAt = true, c.failedAt
+	case c.resting && !w.retry:
+		r.cost++
 	}
 	switch {
 	case !last:
@@ -121,7 +190,7 @@ func rankOf(c *candidate, w wish, healthy bool) rank {
 	case w.retry:
 		r.cost++
 	default:
-		r.cost += 2 // one of the suspects may be well again: it goes first
+		r.cost += 2 // one of those that are out may be well again: it goes first
 	}
 	if w.past >= 0 && int(c.tier) <= w.past {
 		r.tier += tierCount
@@ -133,9 +202,48 @@ func rankOf(c *candidate, w wish, healthy bool) rank {
 // healthy.
 func anyHealthy(cands []candidate) bool {
 	for i := range cands {
-		if cands[i].tier != LastTier && !cands[i].suspect {
+		if cands[i].tier != LastTier && !cands[i].out {
 			return true
 		}
 	}
 	return false
+}
+
+// allOut reports whether every target is out.
+func allOut(cands []candidate) bool {
+	for i := range cands {
+		if !cands[i].out {
+			return false
+		}
+	}
+	return true
+}
+
+// panicked takes back the ejections in the zone and in the cluster if fewer than
+// half of the targets there are left: these few would be the next to fall. In
+// the node tier one that is silent helps nobody, and when all are out there is
+// nothing to protect.
+func panicked(cands []candidate) bool {
+	far := func(c *candidate) bool {
+		return (c.tier == ZoneTier || c.tier == ClusterTier) && c.state == Ready
+	}
+	left, ejected := 0, 0
+	for i := range cands {
+		switch c := &cands[i]; {
+		case !far(c):
+		case !c.out:
+			left++
+		case !c.fresh:
+			ejected++
+		}
+	}
+	if left == 0 || left >= ejected {
+		return false
+	}
+	for i := range cands {
+		if c := &cands[i]; far(c) && !c.fresh {
+			c.out = false
+		}
+	}
+	return true
 }

@@ -3,177 +3,9 @@ package upstream
 import (
 	"testing"
 	"time"
+
+	"github.com/nodens-dns/nodens/forwarder/wire"
 )
-
-const ms = time.Millisecond
-
-func TestChoose(t *testing.T) {
-	healthy := func(tier uint8) candidate { return candidate{tier: tier, load: 1} }
-	suspect := func(tier uint8, failedAt time.Duration) candidate {
-		return candidate{tier: tier, suspect: true, failedAt: failedAt}
-	}
-	with := func(c candidate, change func(*candidate)) candidate {
-		change(&c)
-		return c
-	}
-	tried := func(c *candidate) { c.tried++ }
-	answered := func(c *candidate) { c.tried++; c.answered = true }
-	draining := func(c *candidate) { c.state = Draining }
-	notReady := func(c *candidate) { c.state = NotReady }
-
-	first := wish{policy: Sequential, past: -1}
-	second := wish{policy: Sequential, past: NodeTier, retry: true}
-	third := wish{policy: Sequential, past: -1, retry: true}
-
-	tests := map[string]struct {
-		cands []candidate
-		wish  wish
-		want  int
-	}{
-		"nobody":                   {nil, first, -1},
-		"the nearest tier":         {[]candidate{healthy(2), healthy(0), healthy(1)}, first, 1},
-		"a suspect is skipped":     {[]candidate{suspect(0, 1), healthy(1)}, first, 1},
-		"all suspect: longest ago": {[]candidate{suspect(0, 3), suspect(1, 2), suspect(2, 4)}, first, 1},
-		"last is not used when a member is healthy": {[]candidate{with(healthy(0), answered), healthy(LastTier)}, second, -1},
-		"last waits for one suspect":                {[]candidate{suspect(0, 1), healthy(LastTier)}, first, 0},
-		"last is next after a suspect":              {[]candidate{with(suspect(0, 1), tried), suspect(1, 1), healthy(LastTier)}, second, 2},
-		"only last":                                 {[]candidate{healthy(LastTier)}, first, 0},
-		"the second goes farther":                   {[]candidate{with(healthy(0), tried), healthy(0), healthy(1)}, second, 2},
-		"the second stays when nothing is farther":  {[]candidate{with(healthy(0), tried), healthy(0)}, second, 1},
-		"the third goes to the nearest untried":     {[]candidate{with(healthy(0), tried), with(healthy(1), tried), healthy(2), healthy(1)}, third, 3},
-		"a suspect before the same again":           {[]candidate{with(healthy(0), tried), suspect(1, 1)}, second, 1},
-		"the same again before the suspect again":   {[]candidate{with(healthy(0), tried), with(suspect(1, 1), tried)}, third, 0},
-		"the only one again":                        {[]candidate{with(healthy(0), tried)}, second, 0},
-		"who has answered is out":                   {[]candidate{with(healthy(0), answered), with(healthy(1), tried)}, third, 1},
-		"a draining one only if nothing is ready":   {[]candidate{with(healthy(0), draining), healthy(2)}, first, 1},
-		"a draining one before a suspect":           {[]candidate{suspect(0, 1), with(healthy(2), draining)}, first, 1},
-		"all draining":                              {[]candidate{with(healthy(2), draining), with(healthy(0), draining)}, first, 1},
-		"a draining one before one not ready":       {[]candidate{with(healthy(0), notReady), with(healthy(2), draining)}, first, 1},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got := choose(tc.cands, tc.wish); got != tc.want {
-				t.Errorf("chose %d, want %d", got, tc.want)
-			}
-		})
-	}
-}
-
-func TestChoosePolicies(t *testing.T) {
-	cands := []candidate{
-		{tier: 2, load: 5}, {tier: 2, load: 1}, {tier: 2, load: 3}, {tier: 2, suspect: true},
-	}
-	share := func(policy Policy) (n [4]int) {
-		const steps = 30
-		for i := range steps {
-			for j := range steps {
-				w := wish{policy: policy, past: -1, random: [2]float64{
-					float64(i) / steps, float64(j) / steps,
-				}}
-				n[choose(cands, w)]++
-			}
-		}
-		return n
-	}
-	if n := share(Sequential); n != [4]int{900, 0, 0, 0} {
-		t.Errorf("sequential: %v", n)
-	}
-	if n := share(Random); n != [4]int{300, 300, 300, 0} {
-		t.Errorf("random: %v", n)
-	}
-	// Of the three pairs, the most loaded wins none and the least loaded two.
-	if n := share(P2C); n != [4]int{0, 600, 300, 0} {
-		t.Errorf("power of two choices: %v", n)
-	}
-}
-
-func TestHealth(t *testing.T) {
-	const middle = 0.5 // no jitter
-	t.Run("three silences in a row", func(t *testing.T) {
-		h := health{}.missed(1*ms, middle).missed(2*ms, middle)
-		if h.suspect() {
-			t.Fatal("suspect after two")
-		}
-		if h = h.missed(3*ms, middle); !h.suspect() || h.until != 503*ms || h.failedAt != 3*ms {
-			t.Errorf("%+v", h)
-		}
-	})
-	t.Run("silences of one moment count once", func(t *testing.T) {
-		h := health{}
-		for range 50 {
-			h = h.missed(1*ms, middle)
-		}
-		if h.until != 501*ms || h.strikes != 1 {
-			t.Errorf("%+v", h)
-		}
-	})
-	t.Run("waits", func(t *testing.T) {
-		tests := map[string]struct {
-			h    health
-			want []time.Duration
-		}{
-			"after silence":    {health{misses: 2}.missed(0, middle), []time.Duration{500 * ms, 1000 * ms, 2000 * ms, 4000 * ms, 8000 * ms, 10000 * ms, 10000 * ms}},
-			"after hard error": {health{}.failed(0, middle), []time.Duration{100 * ms, 250 * ms, 1000 * ms, 2000 * ms, 4000 * ms, 8000 * ms, 10000 * ms, 10000 * ms}},
-		}
-		for name, tc := range tests {
-			h, now := tc.h, time.Duration(0)
-			for i, want := range tc.want {
-				if h.until-now != want {
-					t.Errorf("%s: wait %d is %v, want %v", name, i, h.until-now, want)
-				}
-				if h.due(h.until-1) || !h.due(h.until) {
-					t.Errorf("%s: due at the wrong time", name)
-				}
-				now = h.until
-				h = h.tried(now, middle)
-			}
-		}
-	})
-	t.Run("never for ever", func(t *testing.T) {
-		h := health{}
-		for now := time.Duration(0); now < 24*time.Hour; now += 50 * ms {
-			if h = h.failed(now, 0.999).missed(now, 0); h.until > now+12*time.Second {
-				t.Fatalf("at %v: %+v", now, h)
-			}
-		}
-	})
-	t.Run("jitter", func(t *testing.T) {
-		if low, high := (health{}).failed(0, 0).until, (health{}).failed(0, 1).until; low != 80*ms || high != 120*ms {
-			t.Errorf("%v to %v", low, high)
-		}
-	})
-}
-
-func TestScore(t *testing.T) {
-	t.Run("a silence counts only if nothing else was answered since", func(t *testing.T) {
-		s := newScore()
-		s.replied(10*ms, ms)
-		for range 5 {
-			s.missed(5*ms, 20*ms)
-		}
-		if s.state().misses != 0 || s.timeouts.Load() != 5 {
-			t.Errorf("%+v", s.state())
-		}
-		s.missed(11*ms, 20*ms)
-		if s.state().misses != 1 {
-			t.Errorf("%+v", s.state())
-		}
-	})
-	t.Run("one trial at its time, and a reply clears", func(t *testing.T) {
-		s := newScore()
-		s.failed(0)
-		if s.claimTrial(10 * ms) {
-			t.Error("a trial before its time")
-		}
-		if !s.claimTrial(time.Second) || s.claimTrial(time.Second) {
-			t.Error("not exactly one trial")
-		}
-		s.replied(1001*ms, ms)
-		if s.state() != (health{}) {
-			t.Errorf("%+v", s.state())
-		}
-	})
-}
 
 func TestRetryTime(t *testing.T) {
 	tests := map[string]struct {
@@ -194,6 +26,132 @@ func TestRetryTime(t *testing.T) {
 		}
 		if got := e.retryTime(30*ms, 100*ms).Round(ms); got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+func TestPeak(t *testing.T) {
+	const decay, least = time.Second, ms
+	p := peak(0)
+	if got := p.at(time.Hour, decay, least); got != least {
+		t.Errorf("before a sample: %v", got)
+	}
+	p = p.with(40*ms, time.Hour, decay)
+	near := func(what string, got, want time.Duration) {
+		t.Helper()
+		if d := got - want; d < -ms/2 || d > ms/2 {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	near("at once", p.at(time.Hour, decay, least), 40*ms)
+	near("a second later", p.at(time.Hour+time.Second, decay, least), 14715*time.Microsecond)
+	near("much later", p.at(time.Hour+time.Minute, decay, least), least)
+	near("a faster reply", p.with(2*ms, time.Hour+time.Second, decay).value(), 16*ms)
+	near("a slower reply", p.with(90*ms, time.Hour+ms, decay).value(), 90*ms)
+	near("a clock that is behind", p.with(2*ms, time.Hour-ms, decay).value(), 40*ms)
+	wrap := 49*24*time.Hour + 17*time.Hour // about 2^32 ms
+	near("the clock wraps", peak(0).with(40*ms, wrap, decay).at(wrap+time.Hour, decay, least), least)
+}
+
+func TestHedge(t *testing.T) {
+	fast := map[string]struct {
+		peak    time.Duration
+		samples uint32
+		want    time.Duration
+	}{
+		"unknown": {ms, 19, 25 * ms}, "quick": {ms, 20, 10 * ms}, "4 times": {5 * ms, 20, 20 * ms}, "slow": {80 * ms, 20, 100 * ms},
+	}
+	for name, tc := range fast {
+		if got := hedgeFast(tc.peak, tc.samples); got != tc.want {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+	for _, tc := range []struct{ srtt, dev, want time.Duration }{
+		{0, 0, 250 * ms}, {100 * ms, 20 * ms, 250 * ms}, {200 * ms, 50 * ms, 300 * ms}, {900 * ms, 0, 500 * ms},
+	} {
+		if got := hedgeSlow(estimate{tc.srtt, tc.dev}); got != tc.want {
+			t.Errorf("srtt %v: %v, want %v", tc.srtt, got, tc.want)
+		}
+	}
+}
+
+func TestHedgeBudget(t *testing.T) {
+	var h hedges // nothing saved yet
+	taken := func(exchanges int) (n int) {
+		for range exchanges {
+			h.earn()
+			if h.take() {
+				n++
+			}
+		}
+		return n
+	}
+	if n := taken(1000); n != 50 {
+		t.Errorf("%d hedges for 1000 exchanges", n)
+	}
+	for range 5000 {
+		h.earn()
+	}
+	if n := taken(0); n != 0 {
+		t.Fatal(n)
+	}
+	burst := 0
+	for h.take() {
+		burst++
+	}
+	if burst != 20 {
+		t.Errorf("a burst of %d", burst)
+	}
+	for range 5000 {
+		h.earn()
+	}
+	for range 10 {
+		h.first(true)
+	}
+	if !h.take() {
+		t.Error("a few failures stop hedges")
+	}
+	for range 10 {
+		h.first(true)
+	}
+	if h.take() {
+		t.Error("hedges while failures are widespread")
+	}
+	for range 50 {
+		h.first(false)
+	}
+	if !h.take() {
+		t.Error("hedges do not come back")
+	}
+}
+
+func TestLimit(t *testing.T) {
+	var l limit
+	count := func(now time.Duration) (n int) {
+		for l.take(now, outInterval, outBurst) {
+			n++
+		}
+		return n
+	}
+	for _, tc := range []struct {
+		now  time.Duration
+		want int
+	}{{0, 20}, {49 * ms, 0}, {50 * ms, 1}, {150 * ms, 2}, {time.Hour, 20}} {
+		if got := count(tc.now); got != tc.want {
+			t.Errorf("at %v: %d, want %d", tc.now, got, tc.want)
+		}
+	}
+}
+
+func TestZoneSet(t *testing.T) {
+	set := newZoneSet([]string{"Cluster.Local", "in-addr.arpa."})
+	for name, want := range map[string]bool{
+		"cluster.local": true, "a.b.CLUSTER.local": true, "xcluster.local": false,
+		"local": false, ".": false, "1.in-addr.arpa": true, "example.com": false,
+	} {
+		wireName, _ := wire.AppendName(nil, name)
+		if got := set.holds(wireName); got != want {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package upstream_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,71 +12,184 @@ import (
 	"github.com/nodens-dns/nodens/forwarder/wire"
 )
 
-func TestReturnAfterHardError(t *testing.T) {
-	clk := newClock()
-	gone, alive := serve(t, silent), serve(t, good(t))
-	gone.stop()
-	cfg := inOrder
-	cfg.Now = clk.now
-	g := group(t, cfg, plain(gone, alive))
-	mustAnswer(t, g, "a.test", wire.NoError)
-	back := serveAt(t, gone.addr, good(t))
-	mustAnswer(t, g, "b.test", wire.NoError)
-	if n := back.count(); n != 0 {
-		t.Errorf("the suspect was asked %d times before its time", n)
+// tiered puts one server into each tier, nearest first.
+func tiered(servers ...*server) upstream.Table {
+	var table upstream.Table
+	for i, s := range servers {
+		table.Tiers[i] = []upstream.Member{s.member()}
 	}
-	clk.move(200 * time.Millisecond)
-	mustAnswer(t, g, "c.test", wire.NoError)
-	waitFor(t, "the trial clears the target", func() bool { return !g.Status().Targets[0].Suspect })
-	mustAnswer(t, g, "d.test", wire.NoError)
-	if n := back.count(); n != 2 {
-		t.Errorf("the server that is back was asked %d times", n)
+	return table
+}
+
+// served is how many replies came from each tier while n queries were asked.
+func served(t *testing.T, g *upstream.Group, n int) (tiers [3]uint64) {
+	t.Helper()
+	before := g.Status().Served
+	for i := range n {
+		mustAnswer(t, g, nameOf(i), wire.NoError)
+	}
+	after := g.Status().Served
+	for i := range tiers {
+		tiers[i] = after[i] - before[i]
+	}
+	return tiers
+}
+
+// TestReturnAfterHardError has the local server restart, and looks at the way back.
+func TestReturnAfterHardError(t *testing.T) {
+	local, zone := serve(t, good(t)), serve(t, good(t))
+	g := group(t, upstream.Config{}, tiered(local, zone))
+	if n := served(t, g, 10); n != [3]uint64{10, 0, 0} {
+		t.Fatalf("served %v", n)
+	}
+	local.stop()
+	if n := served(t, g, 10); n != [3]uint64{0, 10, 0} {
+		t.Fatalf("served %v while the local server is gone", n)
+	}
+	st := g.Status()
+	if ts := st.Targets[0]; !ts.Out || ts.Share != 0 || ts.Ejections != 1 || st.Ejections != [4]uint64{1} {
+		t.Errorf("target %+v, ejections %v", ts, st.Ejections)
+	}
+	waitFor(t, "a probe fails", func() bool { return g.Status().Probes > 0 })
+	back := serveAt(t, local.addr, good(t))
+	waitFor(t, "probes bring it back", func() bool { return !g.Status().Targets[0].Out })
+	if n := back.count(); n < 2 {
+		t.Errorf("back after %d good probes", n)
+	}
+	if share := g.Status().Targets[0].Share; share < 0.1 || share > 0.9 {
+		t.Errorf("its share is %v at once", share)
+	}
+	if n := served(t, g, 200); n[0] == 0 || n[1] == 0 {
+		t.Errorf("served %v while it takes its share step by step", n)
+	}
+	waitFor(t, "it takes all", func() bool { return g.Status().Targets[0].Share == 1 })
+	if n := served(t, g, 10); n != [3]uint64{10, 0, 0} {
+		t.Errorf("served %v", n)
+	}
+}
+
+// TestReadyAgain has the table say that a server that failed is ready again.
+func TestReadyAgain(t *testing.T) {
+	local, zone := serve(t, good(t)), serve(t, good(t))
+	g := group(t, upstream.Config{}, tiered(local, zone))
+	local.stop()
+	served(t, g, 1)
+	table := tiered(local, zone)
+	table.Tiers[0][0].State = upstream.NotReady
+	g.Update(table)
+	back := serveAt(t, local.addr, good(t))
+	start := time.Now()
+	g.Update(tiered(local, zone))
+	waitFor(t, "one probe brings it back", func() bool { return !g.Status().Targets[0].Out })
+	if took := time.Since(start); took > 700*time.Millisecond {
+		t.Errorf("took %v: it was not probed at once", took)
+	}
+	if n := back.count(); n != 1 {
+		t.Errorf("%d probes", n)
+	}
+}
+
+// TestNewServer has a server appear that does not know its names yet.
+func TestNewServer(t *testing.T) {
+	old, slow := serve(t, good(t)), serve(t, func(r *request) {
+		if r.number < 2 {
+			r.reply(t, dns.RcodeServerFailure)
+		} else {
+			r.reply(t, dns.RcodeSuccess)
+		}
+	})
+	g := group(t, upstream.Config{Probe: "probe.test"}, upstream.Table{Tiers: [3][]upstream.Member{1: {old.member()}}})
+	served(t, g, 1)
+	g.Update(tiered(slow, old))
+	if ts := g.Status().Targets[0]; !ts.Fresh || !ts.Out {
+		t.Errorf("target %+v", ts)
+	}
+	if n := served(t, g, 5); n != [3]uint64{0, 5, 0} {
+		t.Errorf("served %v before a probe succeeded", n)
+	}
+	waitFor(t, "a probe brings it in", func() bool { return !g.Status().Targets[0].Out })
+	if n := slow.count(); n != 3 {
+		t.Errorf("%d probes", n)
+	}
+	for _, r := range slow.requests(false) {
+		var m dns.Msg
+		if err := m.Unpack(r.msg); err != nil || m.Question[0].Name != "probe.test." || m.Question[0].Qtype != dns.TypeA {
+			t.Errorf("probe %v (%v)", m.Question, err)
+		}
 	}
 }
 
 func TestLoneServerReturns(t *testing.T) {
 	s := serve(t, silent)
 	s.stop()
-	clk := newClock()
-	g := group(t, upstream.Config{Budget: 500 * time.Millisecond, Now: clk.now}, plain(s))
+	g := group(t, upstream.Config{Budget: 300 * time.Millisecond}, plain(s))
 	for range 3 {
 		if _, _, err := ask(t, g, "a.test"); err == nil {
 			t.Fatal("a dead server answered")
 		}
-		clk.move(20 * time.Second)
 	}
 	serveAt(t, s.addr, good(t))
 	mustAnswer(t, g, "a.test", wire.NoError)
-	if g.Status().Targets[0].Suspect {
-		t.Error("still suspect after a reply")
+	if g.Status().Targets[0].Out {
+		t.Error("still out after a reply, when there is no other")
 	}
 }
 
-// TestSlowServerTrial has a trial's reply come after the exchange that
-// made it has ended.
-func TestSlowServerTrial(t *testing.T) {
+// TestLateReplies has replies come after their exchanges have ended. They speak
+// for the server all the same.
+func TestLateReplies(t *testing.T) {
 	for _, tcp := range []bool{false, true} {
 		t.Run(map[bool]string{false: "UDP", true: "TCP"}[tcp], func(t *testing.T) {
-			clk := newClock()
-			gone, alive := serve(t, silent), serve(t, good(t))
-			gone.stop()
-			cfg := inOrder
-			cfg.Now, cfg.ForceTCP = clk.now, tcp
-			g := group(t, cfg, plain(gone, alive))
-			mustAnswer(t, g, "a.test", wire.NoError)
-			if !g.Status().Targets[0].Suspect {
-				t.Fatal("not suspect")
-			}
+			entered := make(chan struct{}, 9)
 			ended := make(chan struct{})
-			serveAt(t, gone.addr, func(r *request) {
+			late := serve(t, func(r *request) {
+				entered <- struct{}{}
 				<-ended
-				r.reply(t, dns.RcodeRefused) // any reply will do
+				r.reply(t, dns.RcodeSuccess)
 			})
-			clk.move(time.Second)
-			mustAnswer(t, g, "b.test", wire.NoError)
+			cfg := inOrder
+			cfg.ForceTCP = tcp
+			cfg.RetryMin, cfg.RetryMax = 30*time.Millisecond, 2*time.Second
+			g := group(t, cfg, plain(late, serve(t, good(t))))
+			for range 3 {
+				mustAnswer(t, g, "a.test", wire.NoError)
+				<-entered
+			}
+			if ts := g.Status().Targets[0]; !ts.Out {
+				t.Fatalf("target %+v", ts)
+			}
 			close(ended)
-			waitFor(t, "the trial clears the target", func() bool { return !g.Status().Targets[0].Suspect })
+			waitFor(t, "the server is back", func() bool { return !g.Status().Targets[0].Out })
 		})
+	}
+}
+
+// TestPacketsWhileAllAreOut has many names asked of servers that are dead.
+func TestPacketsWhileAllAreOut(t *testing.T) {
+	a, b := serve(t, silent), serve(t, silent)
+	g := group(t, upstream.Config{Budget: 300 * time.Millisecond}, plain(a, b))
+	flood := func(n int) {
+		var asking sync.WaitGroup
+		for range n {
+			asking.Go(func() { _, _, _ = ask(t, g, "a.test") })
+		}
+		asking.Wait()
+	}
+	flood(20)
+	if st := g.Status(); !st.Targets[0].Out || !st.Targets[1].Out {
+		t.Fatalf("targets %+v", st.Targets)
+	}
+	before, start := g.Status(), time.Now()
+	for range 5 {
+		flood(100)
+	}
+	after := g.Status()
+	most := 20 + uint64(time.Since(start)/(50*time.Millisecond)) + 1
+	if sent := after.Attempts - before.Attempts; sent > most || sent == 0 {
+		t.Errorf("%d questions put for 500 queries, want at most %d", sent, most)
+	}
+	if after.Held == before.Held {
+		t.Error("nothing was held back")
 	}
 }
 

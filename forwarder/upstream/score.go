@@ -12,16 +12,20 @@ import (
 // target's address stays. All of it is atomic; durations are on Config.Now's
 // clock.
 type score struct {
-	health     atomic.Pointer[health] // nil: healthy
-	rtt        atomic.Uint64          // an estimate, packed
-	inFlight   atomic.Int32
+	health     atomic.Pointer[health]    // nil: healthy
+	rtt        [classCount]atomic.Uint64 // estimates, packed
+	peak       atomic.Uint64             // of what speaks for the target
+	near       atomic.Bool               // in the node tier
+	samples    atomic.Uint32             // in peak
+	inFlight   [classCount]atomic.Int32
+	losses     losses
 	lastReply  atomic.Int64
 	plainUntil atomic.Int64 // asked without EDNS until then
 	altUntil   atomic.Int64 // asked at its other family until then
 
-	sent, timeouts, hardErrors atomic.Uint64
-	ignored                    [IgnoredKinds]atomic.Uint64
-	replies                    [RCodeClasses]histogram
+	sent, timeouts, hardErrors, ejections atomic.Uint64
+	ignored                               [IgnoredKinds]atomic.Uint64
+	replies                               [RCodeClasses]histogram
 }
 
 func newScore() *score {
@@ -37,62 +41,104 @@ func (s *score) state() health {
 	return health{}
 }
 
-func (s *score) estimate() estimate { return unpackEstimate(s.rtt.Load()) }
+func (s *score) estimate(c class) estimate { return unpackEstimate(s.rtt[c].Load()) }
 
-// replied notes a reply: whatever it says, the server lives.
-func (s *score) replied(now, took time.Duration) {
-	s.lastReply.Store(int64(now))
-	if s.health.Load() != nil {
-		s.health.Store(nil)
-	}
+// took notes how long a reply took. speaks says that it speaks for the target:
+// a name that has to be asked of others does not.
+func (s *score) took(now, took time.Duration, c class, speaks bool) {
 	for {
-		old := s.rtt.Load()
-		if s.rtt.CompareAndSwap(old, unpackEstimate(old).with(took).pack()) {
+		old := s.rtt[c].Load()
+		if s.rtt[c].CompareAndSwap(old, unpackEstimate(old).with(took).pack()) {
+			break
+		}
+	}
+	if speaks {
+		s.samples.Add(1)
+		s.raise(now, took)
+	}
+}
+
+// raise puts a time into the peak.
+func (s *score) raise(now, took time.Duration) {
+	_, decay := s.distance()
+	for {
+		old := s.peak.Load()
+		if s.peak.CompareAndSwap(old, uint64(peak(old).with(took, now, decay))) {
 			return
 		}
 	}
 }
 
-// missed notes that a query sent at the given time stayed unanswered. It counts
-// only if the target answered nothing else since: then it is not the target
-// that is slow, but the name.
-func (s *score) missed(sentAt, now time.Duration) {
-	s.timeouts.Add(1)
-	if s.silentSince(sentAt) {
-		s.step(health.missed, now)
+// peakAt is the peak as it counts now.
+func (s *score) peakAt(now time.Duration) time.Duration {
+	least, decay := s.distance()
+	return peak(s.peak.Load()).at(now, decay, least)
+}
+
+// distance is the time that a reply is expected to take, and how fast a slower
+// one is forgotten.
+func (s *score) distance() (least, decay time.Duration) {
+	if s.near.Load() {
+		return nearStart, nearDecay
 	}
+	return farStart, farDecay
+}
+
+// replied notes a reply: whatever it says, the server lives.
+func (s *score) replied(now time.Duration, good, lone bool) {
+	s.lastReply.Store(int64(now))
+	for {
+		old := s.health.Load()
+		if old == nil {
+			return
+		}
+		h := old.replied(now, good, lone)
+		if h == *old || s.health.CompareAndSwap(old, &h) {
+			return
+		}
+	}
+}
+
+// missed notes that a query sent at the given time stayed unanswered, and
+// reports whether the target is out now that was not before. It counts only if
+// the target answered nothing else since: then it is not the target that is
+// slow, but the name.
+func (s *score) missed(sentAt, now time.Duration) (ejected bool) {
+	s.timeouts.Add(1)
+	return s.silentSince(sentAt) && s.step(health.missed, now)
 }
 
 func (s *score) silentSince(at time.Duration) bool { return s.lastReply.Load() < int64(at) }
 
-// failed notes a hard error.
-func (s *score) failed(now time.Duration) {
+// failed notes a hard error, and reports whether the target is out now that was
+// not before.
+func (s *score) failed(now time.Duration) (ejected bool) {
 	s.hardErrors.Add(1)
-	s.step(health.failed, now)
+	return s.step(health.failed, now)
 }
 
-func (s *score) step(next func(health, time.Duration, float64) health, now time.Duration) {
+func (s *score) step(next func(health, time.Duration, float64) health, now time.Duration) (ejected bool) {
 	for {
 		old := s.health.Load()
-		h := health{}
+		was := health{}
 		if old != nil {
-			h = *old
+			was = *old
 		}
-		h = next(h, now, rand.Float64())
+		h := next(was, now, rand.Float64())
 		if s.health.CompareAndSwap(old, &h) {
-			return
+			if h.out && !was.out {
+				s.ejections.Add(1)
+				return true
+			}
+			return false
 		}
 	}
 }
 
-// claimTrial reports whether the caller is the one to try a suspect target now.
-func (s *score) claimTrial(now time.Duration) bool {
-	old := s.health.Load()
-	if old == nil || !old.due(now) {
-		return false
-	}
-	h := old.tried(now, rand.Float64())
-	return s.health.CompareAndSwap(old, &h)
+// readied notes that the table calls the target ready again.
+func (s *score) readied(now time.Duration) {
+	h := s.state().readied(now)
+	s.health.Store(&h)
 }
 
 // histogram is a Histogram being counted.

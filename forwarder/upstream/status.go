@@ -70,18 +70,22 @@ type TargetStatus struct {
 	Tier  int            // NodeTier to LastTier
 	State State
 
-	Suspect      bool          // skipped while a healthy target is left
-	SuspectUntil time.Duration // when it is tried again, on Config.Now's clock
-	Misses       int           // silences in a row
-	InFlight     int
-	SRTT         time.Duration // smoothed round-trip time; 0 before the first reply
-	RetryTime    time.Duration // how long its silence is borne
-	Plain        bool          // asked without EDNS for a while
-	Alt          bool          // asked at its other address family for a while
+	Out      bool          // gets no new queries while another may answer
+	Fresh    bool          // out because it became ready and no probe succeeded yet
+	OutUntil time.Duration // a target that failed stays out until then, on Config.Now's clock
+	Share    float64       // which part of its load it takes: less than 1 when out or just back
+	Leaving  float64       // which part of its queries goes on because some were lost
+	Misses   int           // silences in a row
+	InFlight int
+	Peak     time.Duration // moving maximum of reply times; 0 before the first reply
+	SRTT     time.Duration // smoothed round-trip time; 0 before the first reply
+	Plain    bool          // asked without EDNS for a while
+	Alt      bool          // asked at its other address family for a while
 
 	Sent       uint64 // queries handed to the kernel, over all transports
 	Timeouts   uint64 // attempts that ended unanswered after their retry time
 	HardErrors uint64 // refused, unreachable, reset
+	Ejections  uint64 // times that it went out for a failure
 	Replies    [RCodeClasses]Histogram
 	Ignored    [IgnoredKinds]uint64
 }
@@ -91,13 +95,19 @@ type Status struct {
 	Targets  []TargetStatus // by tier, in the table's order
 	Draining bool           // as the table says
 
-	Exchanges     uint64            // queries asked
-	Attempts      uint64            // questions put for them
-	Retries       uint64            // attempts after an exchange's first
-	Trials        uint64            // copies sent to see whether a suspect target is back
-	Exhausted     uint64            // exchanges without any reply
-	TCPFallbacks  uint64            // truncated replies asked again over TCP
-	EDNSFallbacks uint64            // questions put again without EDNS
-	Served        [tierCount]uint64 // replies by the tier they came from
-	Open          int               // sockets open now
+	Exchanges     uint64 // queries asked
+	Attempts      uint64 // questions put for them
+	Retries       uint64 // attempts after an exchange's first, hedges included
+	Probes        uint64 // questions put to see how a target is
+	Held          uint64 // times that an attempt had to wait because every target is out
+	Exhausted     uint64 // exchanges without any reply
+	TCPFallbacks  uint64 // truncated replies asked again over TCP
+	EDNSFallbacks uint64 // questions put again without EDNS
+	Open          int    // sockets open now
+
+	Served    [tierCount]uint64 // replies by the tier they came from
+	Hedges    [tierCount]uint64 // copies put before the retry time, by the tier of the first
+	Spills    [tierCount]uint64 // queries that a nearer tier had too much to do for, by the tier they went to
+	Ejections [tierCount]uint64 // targets that went out for a failure
+	Panics    [tierCount]uint64 // queries put to an ejected target for want of others
 }

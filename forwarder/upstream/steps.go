@@ -1,6 +1,15 @@
 package upstream
 
-import "errors"
+import (
+	"errors"
+	"time"
+
+	"github.com/nodens-dns/nodens/forwarder/wire"
+)
+
+// maxServFails is how many servers may say SERVFAIL until it is believed: one
+// may not know its names yet.
+const maxServFails = 2
 
 // ask puts the question to t in slot a, as t's transport, family and EDNS
 // memory say.
@@ -18,13 +27,15 @@ func (x *exchange) ask(a *attempt, t *target) {
 func (x *exchange) put(a *attempt) {
 	cfg := &x.group.cfg
 	a.run++
-	a.retry = a.to.score.estimate().retryTime(cfg.RetryMin, cfg.RetryMax)
+	a.retry = x.retryAfter(a.to)
 	if a.fallback {
 		a.retry = 2 * cfg.RetryMax // a handshake, and the server's work for a long reply
 	}
+	a.borne = a.retry
 	a.sentAt, a.endAt = x.now, x.endAt
+	a.class, a.speaks = x.class, x.speaks
 	a.write(x.q, cfg.UDPSize)
-	a.to.score.inFlight.Add(1)
+	a.to.score.inFlight[a.class].Add(1)
 	a.progress = waiting
 	p := a.to.path(a.byTCP, a.alt)
 	if p == nil {
@@ -40,8 +51,9 @@ func (x *exchange) put(a *attempt) {
 func (x *exchange) again(a *attempt) {
 	a.leave(unused)
 	x.put(a)
-	if a.progress == waiting && !a.trial && x.made < x.group.cfg.Attempts {
-		x.nextAt = x.afterRetry(a)
+	if a.progress == waiting && x.nextAt != never {
+		x.hedging = false
+		x.nextAt = x.now + time.Duration(min(x.made, 2))*a.retry
 	}
 }
 
@@ -69,6 +81,10 @@ func (x *exchange) handle(ev event) bool {
 		x.failed(a, ev.err, over)
 		x.turn(a)
 	case gotSignal:
+		if ev.err == ErrEjected {
+			x.hurry()
+			return false
+		}
 		x.failed(a, ev.err, failing)
 		x.turn(a)
 	}
@@ -83,8 +99,10 @@ func (x *exchange) replied(a *attempt) bool {
 		a.to.score.plainUntil.Store(int64(x.now + x.group.cfg.PlainFor))
 	}
 	v := judge(&a.reply, a.plain, a.byTCP)
-	if v != take && a.trial {
-		return false // it has shown that it lives
+	if v == askOther && a.reply.RCode == wire.ServFail {
+		if x.rejected++; x.rejected == maxServFails {
+			v = take
+		}
 	}
 	x.keep(a, v)
 	switch v {
@@ -105,13 +123,30 @@ func (x *exchange) noteReply(a *attempt) {
 	a.via = nil
 	a.leave(answered)
 	s, took := a.to.score, x.now-a.sentAt
-	s.replies[classOf(a.reply.RCode)].observe(took)
+	if !x.probe {
+		s.replies[classOf(a.reply.RCode)].observe(took)
+	}
 	if a.fallback {
 		s.lastReply.Store(int64(x.now))
 		return
 	}
-	s.replied(x.now, took)
+	s.took(x.now, took, x.class, x.speaks)
+	x.group.noteReply(s, x.now, x.proves(&a.reply))
 }
+
+// proves reports whether a reply shows that its server is fit for use.
+func (x *exchange) proves(r *wire.Reply) bool {
+	switch {
+	case x.probe:
+		return x.group.probed(r)
+	case x.group.cfg.External:
+		return true
+	}
+	return x.speaks && isAnswer(r.RCode)
+}
+
+// isAnswer reports whether a code tells of a server that knows what it is asked.
+func isAnswer(code wire.RCode) bool { return code == wire.NoError || code == wire.NXDomain }
 
 // askPlain puts a's question again without EDNS.
 func (x *exchange) askPlain(a *attempt) {
@@ -133,9 +168,7 @@ func (x *exchange) askTCP(a *attempt) {
 // failed notes the failure of slot a. The network's word that a server is not
 // there may be forged, so that the slot may go on as failing.
 func (x *exchange) failed(a *attempt, err error, p progress) {
-	if !a.trial {
-		x.failure, x.failedAt = err, a.to.addr
-	}
+	x.failure, x.failedAt = err, a.to.addr
 	s := a.to.score
 	if isUnreachable(err) && !a.alt && a.to.hasBoth(a.byTCP) {
 		s.altUntil.Store(int64(x.now + altFor))
@@ -150,23 +183,49 @@ func (x *exchange) failed(a *attempt, err error, p progress) {
 	switch {
 	case a.fallback: // it answers over UDP
 	case isHard(err):
-		s.failed(x.now)
+		a.broken = true
+		if s.failed(x.now) {
+			x.group.ejected(a.to, err)
+		}
 	case errors.Is(err, ErrSilent):
-		s.missed(a.sentAt, x.now)
+		x.noteSilence(a)
+	}
+}
+
+// noteSilence notes that a's target did not answer in time. What is asked of
+// others says nothing of it.
+func (x *exchange) noteSilence(a *attempt) {
+	s := a.to.score
+	if !x.speaks {
+		s.timeouts.Add(1)
+		return
+	}
+	s.raise(x.now, x.now-a.sentAt)
+	if s.missed(a.sentAt, x.now) {
+		x.group.ejected(a.to, nil)
+	}
+}
+
+// hurry makes the next attempt due if it would go to a target that was not asked
+// yet.
+func (x *exchange) hurry() {
+	if x.nextAt != never && x.untried() {
+		x.hedging, x.nextAt = false, x.now
 	}
 }
 
 // turn looks for another target after slot a failed or gave a reply that is not
 // good enough.
 func (x *exchange) turn(a *attempt) {
-	if a.trial || a.progress == waiting || x.nextAt == never {
+	if a.progress == waiting || x.nextAt == never {
 		return
 	}
-	i := x.chooseIndex()
+	i, _ := x.chooseIndex()
 	switch {
 	case i >= 0 && x.cands[i].tried == 0:
 		x.nextAt = x.now
 	case i < 0 || x.hasBest:
 		x.nextAt = never
 	}
+	x.hedging = x.hedging && x.nextAt > x.now
 }

@@ -49,6 +49,7 @@ func newTarget(g *Group, m Member, tier int, old *target) *target {
 	} else {
 		t.score = newScore()
 	}
+	t.score.near.Store(tier == NodeTier)
 	for i, addr := range m.addrs() {
 		switch {
 		case old != nil && old.member.addrs()[i] == addr:
@@ -95,31 +96,38 @@ func (t *target) hasBoth(byTCP bool) bool {
 }
 
 // candidate is what the choice has to know of t.
-func (t *target) candidate() candidate {
-	h, delay := t.score.state(), t.score.estimate().srtt
-	if delay == 0 {
-		delay = time.Millisecond
-	}
+func (t *target) candidate(now time.Duration, of class) candidate {
+	s := t.score
+	h := s.state()
 	return candidate{
 		tier: t.tier, state: t.member.State,
-		suspect: h.suspect(), failedAt: h.failedAt,
-		load: float64(delay) * float64(t.score.inFlight.Load()+1),
+		out: h.out, fresh: h.fresh, failedAt: h.failedAt,
+		inFlight: s.inFlight[fast].Load(), leaving: s.losses.roll(now),
+		load: float64(s.peakAt(now)) * float64(s.inFlight[of].Load()+1),
 	}
 }
 
 // status reads t's counters.
 func (t *target) status(cfg *Config, now time.Duration) TargetStatus {
-	h, e := t.score.state(), t.score.estimate()
+	h := t.score.state()
+	speaking := fast
+	if cfg.External {
+		speaking = slow
+	}
 	s := TargetStatus{
 		Pod: t.member.Pod, Addr: t.addr, Tier: int(t.tier), State: t.member.State,
-		Suspect: h.suspect(), SuspectUntil: h.until, Misses: int(h.misses),
-		InFlight: int(t.score.inFlight.Load()),
-		SRTT:     e.srtt, RetryTime: e.retryTime(cfg.RetryMin, cfg.RetryMax),
-		Plain:      int64(now) < t.score.plainUntil.Load(),
-		Alt:        int64(now) < t.score.altUntil.Load(),
+		Out: h.out, Fresh: h.fresh, OutUntil: h.until, Misses: int(h.misses),
+		Share: h.share(now), Leaving: t.score.losses.roll(now),
+		InFlight: int(t.score.inFlight[fast].Load() + t.score.inFlight[slow].Load()),
+		Peak:     peak(t.score.peak.Load()).value(),
+		SRTT:     t.score.estimate(speaking).srtt,
+		Plain:    int64(now) < t.score.plainUntil.Load(),
+		Alt:      int64(now) < t.score.altUntil.Load(),
+
 		Sent:       t.score.sent.Load(),
 		Timeouts:   t.score.timeouts.Load(),
 		HardErrors: t.score.hardErrors.Load(),
+		Ejections:  t.score.ejections.Load(),
 	}
 	for i := range s.Replies {
 		s.Replies[i] = t.score.replies[i].read()

@@ -61,7 +61,7 @@ func (p *tcpPool) conn(fresh bool, now time.Duration) (*tcpConn, error) {
 	clear(p.conns[len(inUse):])
 	p.conns = inUse
 	cfg := &p.group.cfg
-	patience := max(p.score.estimate().srtt, time.Millisecond)
+	patience := max(p.score.estimate(fast).srtt, p.score.estimate(slow).srtt, time.Millisecond)
 	i := chooseConn(p.loads, cfg.TCPDepth, cfg.TCPConns, patience, fresh)
 	switch {
 	case i == openConn:

@@ -83,7 +83,7 @@ func TestTruncatedIsReturnedWhenTCPFails(t *testing.T) {
 			if n := len(s.requests(true)); n != 1 {
 				t.Errorf("asked %d times over TCP", n)
 			}
-			if ts := g.Status().Targets[0]; ts.Suspect || ts.InFlight != 0 {
+			if ts := g.Status().Targets[0]; ts.Out || ts.InFlight != 0 {
 				t.Errorf("target %+v", ts)
 			}
 		})
@@ -168,8 +168,8 @@ func TestTCPClosedAfterSomeQueries(t *testing.T) {
 				}
 			}
 			st := g.Status()
-			if st.Retries != 0 || st.Targets[0].Suspect || st.Targets[0].HardErrors != 0 {
-				t.Errorf("%d retries, suspect %v", st.Retries, st.Targets[0].Suspect)
+			if st.Retries != 0 || st.Targets[0].Out || st.Targets[0].HardErrors != 0 {
+				t.Errorf("%d retries, suspect %v", st.Retries, st.Targets[0].Out)
 			}
 		})
 	}
@@ -211,7 +211,7 @@ func TestTCPBlackHole(t *testing.T) {
 	for range 10 {
 		mustAnswer(t, g, "a.test", wire.NoError)
 	}
-	if ts := g.Status().Targets[0]; !ts.Suspect || ts.InFlight != 0 {
+	if ts := g.Status().Targets[0]; !ts.Out || ts.InFlight != 0 {
 		t.Errorf("target %+v", ts)
 	}
 	waitFor(t, "the dead connections close", func() bool { return g.Status().Open == 1 })

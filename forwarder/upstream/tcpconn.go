@@ -34,8 +34,7 @@ type tcpConn struct {
 
 // owed is one query on its way.
 type owed struct {
-	by    *attempt // nil: its exchange has ended
-	at    time.Duration
+	asked
 	endAt time.Duration // the connection is dead if the reply is not there by then
 }
 
@@ -86,7 +85,7 @@ func (c *tcpConn) register(a *attempt, now time.Duration) (conn net.Conn, ok boo
 		return nil, false
 	}
 	a.register(c, c.freeID())
-	c.pending[a.id] = owed{by: a, at: now, endAt: a.endAt}
+	c.pending[a.id] = owed{asked{by: a, at: now, class: a.class, speaks: a.speaks}, a.endAt}
 	if c.conn == nil {
 		c.out = append(c.out, a.frame...)
 		return nil, true
@@ -182,7 +181,7 @@ func (c *tcpConn) take(msg []byte) error {
 		return ErrMismatch
 	case q.by == nil:
 		c.pool.score.ignored[IgnoredLate].Add(1)
-		c.pool.group.learnLate(c.pool.score, q.at)
+		c.pool.group.learnLate(c.pool.score, q.asked, reply.RCode)
 	case !wire.Matches(msg, q.by.query()):
 		return ErrMismatch
 	default:

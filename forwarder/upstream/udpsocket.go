@@ -43,8 +43,10 @@ type udpSocket struct {
 
 // asked is one query on its way.
 type asked struct {
-	by *attempt // nil: its exchange has ended
-	at time.Duration
+	by     *attempt // nil: its exchange has ended
+	at     time.Duration
+	class  class
+	speaks bool // for the target, as the attempt's
 }
 
 func newUDPSocket(p *udpPool, conn *net.UDPConn, now time.Duration) (*udpSocket, error) {
@@ -100,7 +102,7 @@ func (s *udpSocket) register(a *attempt, now time.Duration) bool {
 		return false
 	}
 	a.register(s, s.freeID())
-	s.pending[a.id] = asked{by: a, at: now}
+	s.pending[a.id] = asked{by: a, at: now, class: a.class, speaks: a.speaks}
 	s.active++
 	s.sent++
 	if s.sent >= s.pool.group.cfg.SocketQueries {
@@ -215,7 +217,7 @@ func (s *udpSocket) take(msg []byte) {
 		s.ignore(why)
 	}
 	if known && was.by == nil {
-		s.pool.group.learnLate(s.pool.score, was.at)
+		s.pool.group.learnLate(s.pool.score, was, wire.HeaderRCode(msg))
 	}
 }
 
@@ -256,7 +258,8 @@ func (s *udpSocket) abandon(a *attempt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if was := s.pending[a.id]; was.by == a {
-		s.pending[a.id] = asked{at: was.at}
+		was.by = nil
+		s.pending[a.id] = was
 		s.release()
 	}
 }
@@ -302,7 +305,8 @@ func (s *udpSocket) close(cause error) {
 	for id, q := range s.pending {
 		if q.by != nil {
 			q.by.tell(gotEnd, cause)
-			s.pending[id] = asked{at: q.at}
+			q.by = nil
+			s.pending[id] = q
 		}
 	}
 	s.active = 0

@@ -116,7 +116,7 @@ func TestAltFamily(t *testing.T) {
 				}
 			}
 			st := g.Status()
-			if len(st.Targets) != 1 || st.Targets[0].Suspect || st.Targets[0].InFlight != 0 || st.Attempts != 2 {
+			if len(st.Targets) != 1 || st.Targets[0].Out || st.Targets[0].InFlight != 0 || st.Attempts != 2 {
 				t.Errorf("%d attempts, targets %+v", st.Attempts, st.Targets)
 			}
 		})

@@ -1,0 +1,204 @@
+package upstream
+
+import (
+	"testing"
+	"time"
+)
+
+const middle = 0.5 // no jitter
+
+func TestEjection(t *testing.T) {
+	t.Run("three silences in a row", func(t *testing.T) {
+		h := health{}.missed(1*ms, middle).missed(2*ms, middle)
+		if h.out {
+			t.Fatal("out after two")
+		}
+		if got := h.replied(3*ms, true, false).missed(4*ms, middle); got.out || got.misses != 1 {
+			t.Errorf("a reply did not end the row: %+v", got)
+		}
+		if h = h.missed(3*ms, middle); !h.ejected() || h.until != 1003*ms || h.failedAt != 3*ms {
+			t.Errorf("%+v", h)
+		}
+	})
+	t.Run("one hard error", func(t *testing.T) {
+		if h := (health{}).failed(ms, middle); !h.ejected() || h.until != 1001*ms {
+			t.Errorf("%+v", h)
+		}
+	})
+	t.Run("failures while out change nothing but the order", func(t *testing.T) {
+		h := health{}.failed(ms, middle)
+		for range 50 {
+			h = h.missed(2*ms, middle).failed(3*ms, middle)
+		}
+		if h.until != 1001*ms || h.level != 1 || h.failedAt != 3*ms {
+			t.Errorf("%+v", h)
+		}
+	})
+	t.Run("jitter", func(t *testing.T) {
+		if low, high := (health{}).failed(0, 0).until, (health{}).failed(0, 1).until; low != 800*ms || high != 1200*ms {
+			t.Errorf("%v to %v", low, high)
+		}
+	})
+	t.Run("each takes twice as long, until calm returns", func(t *testing.T) {
+		h, now := health{}, time.Duration(0)
+		for i, want := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
+			if h = h.failed(now, middle); h.until-now != want*time.Second {
+				t.Errorf("ejection %d: %v, want %ds", i, h.until-now, want)
+			}
+			now = h.until
+			h = h.replied(now, true, false).replied(now, true, false)
+			now += time.Second
+		}
+		now += 4 * calmAfter
+		if h = h.failed(now, middle); h.until-now != 8*time.Second {
+			t.Errorf("after calm: %v", h.until-now)
+		}
+	})
+}
+
+func TestReturn(t *testing.T) {
+	failed := health{}.failed(0, middle)
+	t.Run("two good replies, not too early", func(t *testing.T) {
+		h := failed.replied(100*ms, true, false).replied(200*ms, true, false)
+		if !h.out {
+			t.Fatal("back before its time")
+		}
+		if h = h.replied(1000*ms, true, false); h.out || !h.ramps {
+			t.Errorf("%+v", h)
+		}
+	})
+	t.Run("one is not enough", func(t *testing.T) {
+		h := failed.replied(2000*ms, true, false)
+		if !h.out {
+			t.Error("back after one")
+		}
+		if h = h.missed(2100*ms, middle).replied(2200*ms, true, false); !h.out {
+			t.Error("back after one, a silence and one")
+		}
+	})
+	t.Run("a reply that proves nothing", func(t *testing.T) {
+		h := failed
+		for i := range 10 {
+			h = h.replied(time.Duration(i)*time.Second, false, false)
+		}
+		if !h.out {
+			t.Error("back")
+		}
+	})
+	t.Run("at once when all are out", func(t *testing.T) {
+		if h := failed.replied(ms, true, true); h.out || h.ramps {
+			t.Errorf("%+v", h)
+		}
+	})
+	t.Run("one that became ready needs one", func(t *testing.T) {
+		h := failed.readied(10 * ms)
+		if h.ejected() || !h.out {
+			t.Fatalf("%+v", h)
+		}
+		if h = h.replied(20*ms, true, false); h.out || !h.ramps {
+			t.Errorf("%+v", h)
+		}
+	})
+}
+
+func TestRamp(t *testing.T) {
+	h := health{}.failed(0, middle)
+	if h.share(ms) != 0 {
+		t.Errorf("out: %v", h.share(ms))
+	}
+	h = h.replied(2000*ms, true, false).replied(3000*ms, true, false)
+	for after, want := range map[time.Duration]float64{0: 0.1, 2500 * ms: 0.55, 5000 * ms: 1, time.Hour: 1} {
+		if got := h.share(3000*ms + after); got != want {
+			t.Errorf("%v after: %v, want %v", after, got, want)
+		}
+	}
+	if (health{}).share(0) != 1 {
+		t.Error("a healthy target does not take all")
+	}
+}
+
+// TestNeverForEver has anything happen for a day, then replies come.
+func TestNeverForEver(t *testing.T) {
+	h := health{}
+	for now := time.Duration(0); now < 24*time.Hour; now += 50 * ms {
+		if h = h.failed(now, 0.999).missed(now, 0); h.until > now+37*time.Second {
+			t.Fatalf("at %v: %+v", now, h)
+		}
+	}
+	now := 24*time.Hour + 37*time.Second
+	if h = h.replied(now, true, false).replied(now, true, false); h.out {
+		t.Errorf("%+v", h)
+	}
+}
+
+func TestScore(t *testing.T) {
+	t.Run("a silence counts only if nothing else was answered since", func(t *testing.T) {
+		s := newScore()
+		s.replied(10*ms, true, false)
+		for range 5 {
+			s.missed(5*ms, 20*ms)
+		}
+		if s.state().misses != 0 || s.timeouts.Load() != 5 {
+			t.Errorf("%+v", s.state())
+		}
+		s.missed(11*ms, 20*ms)
+		if s.state().misses != 1 {
+			t.Errorf("%+v", s.state())
+		}
+	})
+	t.Run("an ejection is told once", func(t *testing.T) {
+		s := newScore()
+		if !s.failed(0) || s.failed(ms) || s.missed(ms, 2*ms) {
+			t.Error("not exactly once")
+		}
+	})
+}
+
+func TestProbePlan(t *testing.T) {
+	type step struct {
+		at   time.Duration
+		want bool
+	}
+	run := func(t *testing.T, p *probePlan, h health, external bool, steps ...step) {
+		t.Helper()
+		for _, s := range steps {
+			got := p.due(h, s.at, external)
+			if got != s.want {
+				t.Errorf("at %v: due %v", s.at, got)
+			}
+			if got {
+				p.sent(h, s.at, external)
+				p.next = s.at + probeAfter(p.number-1, external) // no jitter
+				p.busy = false
+			}
+		}
+	}
+	failed := health{}.failed(0, middle)
+	t.Run("while out", func(t *testing.T) {
+		run(t, &probePlan{}, failed, false, step{99 * ms, false}, step{100 * ms, true}, step{349 * ms, false},
+			step{350 * ms, true}, step{1349 * ms, false}, step{1350 * ms, true}, step{2350 * ms, true}, step{3350 * ms, true})
+	})
+	t.Run("external", func(t *testing.T) {
+		run(t, &probePlan{}, failed, true, step{100 * ms, true}, step{350 * ms, true}, step{1350 * ms, true},
+			step{3349 * ms, false}, step{3350 * ms, true}, step{7350 * ms, true}, step{12349 * ms, false}, step{12350 * ms, true})
+	})
+	t.Run("one that became ready is probed at once", func(t *testing.T) {
+		run(t, &probePlan{}, failed.readied(50*ms), false, step{50 * ms, true})
+	})
+	t.Run("well", func(t *testing.T) {
+		run(t, &probePlan{}, health{}, false, step{0, false}, step{time.Hour, false})
+		if p := (&probePlan{steady: time.Second, next: time.Second}); p.due(health{}, 999*ms, false) || !p.due(health{}, 1000*ms, false) {
+			t.Error("not due once a second")
+		}
+	})
+	t.Run("one at a time", func(t *testing.T) {
+		p := &probePlan{}
+		if !p.due(failed, 100*ms, false) {
+			t.Fatal("not due")
+		}
+		p.sent(failed, 100*ms, false)
+		if p.due(failed, time.Hour, false) {
+			t.Error("due while one is on its way")
+		}
+	})
+}

@@ -1,0 +1,42 @@
+package upstream
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// While every target is out, the probes look whether one is back; queries are
+// put only so often, so that the dead are not stormed when they rise. The others
+// wait within their budget.
+const (
+	outInterval = 50 * time.Millisecond // between two packets
+	outBurst    = 20
+	holdFor     = 50 * time.Millisecond // a held query looks again after this
+)
+
+// limit bounds packets in time: one for each interval, and a burst that was
+// saved up. It is the time at which the next packet would be due if none were
+// saved.
+type limit struct{ due atomic.Int64 }
+
+// nextDue is the next due time after a packet, if one may go out.
+func nextDue(due, now, interval time.Duration, burst int) (next time.Duration, ok bool) {
+	due = max(due, now)
+	if due-now > time.Duration(burst-1)*interval {
+		return due, false
+	}
+	return due + interval, true
+}
+
+func (l *limit) take(now, interval time.Duration, burst int) bool {
+	for {
+		old := l.due.Load()
+		next, ok := nextDue(time.Duration(old), now, interval, burst)
+		if !ok {
+			return false
+		}
+		if l.due.CompareAndSwap(old, int64(next)) {
+			return true
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package upstream
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// drainingRetry is how long the silence of a server that is about to go is
+// borne.
+const drainingRetry = 100 * time.Millisecond
+
+// next does what is due: a hedge if it may be made, or else the next attempt at
+// its time.
+func (x *exchange) next() {
+	if x.hedging {
+		x.hedging = false
+		if !x.mayHedge() {
+			first := &x.slots[0]
+			x.nextAt = max(first.sentAt+first.retry, x.now+time.Millisecond)
+			return
+		}
+		x.group.count.hedges[x.slots[0].to.tier].Add(1)
+		x.slots[0].borne = x.nextAt - x.slots[0].sentAt
+	}
+	x.attempt()
+}
+
+// mayHedge reports whether a copy may be put to a target that was not asked yet.
+func (x *exchange) mayHedge() bool {
+	return x.untried() && !allOut(x.cands) && x.group.hedges.take()
+}
+
+// attempt makes the next attempt, and the one after it if that fails at once.
+func (x *exchange) attempt() {
+	for x.made < x.group.cfg.Attempts {
+		i, spilled := x.chooseIndex()
+		if i < 0 {
+			break
+		}
+		if x.held = !x.mayAsk(); x.held {
+			x.nextAt = x.now + holdFor
+			return
+		}
+		t := x.targets[i]
+		a := &x.slots[x.made]
+		x.made++
+		x.ask(a, t)
+		if a.progress == over && x.failure == ErrRemoved {
+			x.made-- // the table changed between choosing and asking
+			continue
+		}
+		x.countAttempt(t, spilled)
+		if a.progress == waiting || !x.untried() {
+			x.plan(a)
+			return
+		}
+	}
+	x.nextAt = never
+}
+
+// mayAsk reports whether one more packet may go out.
+func (x *exchange) mayAsk() bool {
+	g := x.group
+	if !allOut(x.cands) || g.whileOut.take(x.now, outInterval, outBurst) {
+		return true
+	}
+	g.count.held.Add(1)
+	return false
+}
+
+// plan sets the time of the attempt after a. The first silence may be a lost
+// packet; more of them ask for patience.
+func (x *exchange) plan(a *attempt) {
+	switch x.made {
+	case x.group.cfg.Attempts:
+		x.nextAt = never
+	case 1:
+		x.nextAt = x.now + a.retry
+		if hedge := x.hedgeAfter(a); hedge < a.retry && a.progress == waiting {
+			x.hedging, x.nextAt = true, x.now+hedge
+		}
+	default:
+		x.nextAt = x.now + 2*a.retry
+	}
+}
+
+func (x *exchange) hedgeAfter(a *attempt) time.Duration {
+	s := a.to.score
+	if x.class == fast {
+		return hedgeFast(s.peakAt(x.now), s.samples.Load())
+	}
+	return hedgeSlow(s.estimate(x.class))
+}
+
+// retryAfter is how long a target's silence is borne.
+func (x *exchange) retryAfter(t *target) time.Duration {
+	low, high := x.group.cfg.retryBounds(x.class)
+	retry := t.score.estimate(x.class).retryTime(low, high)
+	if t.member.State == Draining {
+		retry = min(retry, max(drainingRetry, x.group.cfg.RetryMin))
+	}
+	return retry
+}
+
+func (x *exchange) countAttempt(t *target, spilled bool) {
+	c := &x.group.count
+	c.attempts.Add(1)
+	switch {
+	case x.made > 1:
+		c.retries.Add(1)
+	case spilled:
+		c.spills[t.tier].Add(1)
+	case t.score.state().ejected():
+		c.panics[t.tier].Add(1)
+	}
+}
+
+// untried reports whether the next attempt would go to a target that was not
+// asked yet.
+func (x *exchange) untried() bool {
+	i, _ := x.chooseIndex()
+	return i >= 0 && x.cands[i].tried == 0
+}
+
+// chooseIndex is the target of the next attempt, -1 when none is left.
+func (x *exchange) chooseIndex() (index int, spilled bool) {
+	cfg := &x.group.cfg
+	x.look()
+	w := wish{policy: cfg.Policy, past: -1, retry: x.made > 0}
+	if x.made == 1 {
+		w.past = int(x.slots[0].to.tier)
+	}
+	if x.class == fast {
+		w.spill = int32(cfg.Spill)
+	}
+	if len(x.cands) > 1 {
+		w.random = [3]float64{rand.Float64(), rand.Float64(), rand.Float64()}
+	}
+	if !cfg.External && !allOut(x.cands) {
+		panicked(x.cands)
+	}
+	return choose(x.cands, w)
+}
+
+// look makes the candidates. Targets are told apart by address: one that was
+// removed and came back is still the same server.
+func (x *exchange) look() {
+	x.targets = x.group.snapshot.Load().targets
+	x.cands = x.cands[:0]
+	for _, t := range x.targets {
+		c := t.candidate(x.now, x.class)
+		if share := t.score.state().share(x.now); share < 1 && !c.out && !x.group.cfg.External {
+			c.resting = rand.Float64() >= share
+		}
+		for i := range x.slots[:x.made] {
+			if a := &x.slots[i]; a.to.addr == t.addr {
+				c.tried++
+				c.answered = c.answered || a.progress == answered || a.fallback
+			}
+		}
+		x.cands = append(x.cands, c)
+	}
+}

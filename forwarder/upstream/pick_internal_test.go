@@ -1,0 +1,178 @@
+package upstream
+
+import (
+	"testing"
+	"time"
+)
+
+const ms = time.Millisecond
+
+func TestChoose(t *testing.T) {
+	healthy := func(tier uint8) candidate { return candidate{tier: tier, load: 1} }
+	out := func(tier uint8, failedAt time.Duration) candidate {
+		return candidate{tier: tier, out: true, failedAt: failedAt}
+	}
+	with := func(c candidate, change func(*candidate)) candidate {
+		change(&c)
+		return c
+	}
+	tried := func(c *candidate) { c.tried++ }
+	answered := func(c *candidate) { c.tried++; c.answered = true }
+	draining := func(c *candidate) { c.state = Draining }
+	resting := func(c *candidate) { c.resting = true }
+	notReady := func(c *candidate) { c.state = NotReady }
+
+	first := wish{policy: Sequential, past: -1}
+	second := wish{policy: Sequential, past: NodeTier, retry: true}
+	third := wish{policy: Sequential, past: -1, retry: true}
+
+	tests := map[string]struct {
+		cands []candidate
+		wish  wish
+		want  int
+	}{
+		"nobody":                   {nil, first, -1},
+		"the nearest tier":         {[]candidate{healthy(2), healthy(0), healthy(1)}, first, 1},
+		"a suspect is skipped":     {[]candidate{out(0, 1), healthy(1)}, first, 1},
+		"all suspect: longest ago": {[]candidate{out(0, 3), out(1, 2), out(2, 4)}, first, 1},
+		"last is not used when a member is healthy": {[]candidate{with(healthy(0), answered), healthy(LastTier)}, second, -1},
+		"last waits for one suspect":                {[]candidate{out(0, 1), healthy(LastTier)}, first, 0},
+		"last is next after a suspect":              {[]candidate{with(out(0, 1), tried), out(1, 1), healthy(LastTier)}, second, 2},
+		"only last":                                 {[]candidate{healthy(LastTier)}, first, 0},
+		"the second goes farther":                   {[]candidate{with(healthy(0), tried), healthy(0), healthy(1)}, second, 2},
+		"the second stays when nothing is farther":  {[]candidate{with(healthy(0), tried), healthy(0)}, second, 1},
+		"the third goes to the nearest untried":     {[]candidate{with(healthy(0), tried), with(healthy(1), tried), healthy(2), healthy(1)}, third, 3},
+		"a suspect before the same again":           {[]candidate{with(healthy(0), tried), out(1, 1)}, second, 1},
+		"the same again before the suspect again":   {[]candidate{with(healthy(0), tried), with(out(1, 1), tried)}, third, 0},
+		"the only one again":                        {[]candidate{with(healthy(0), tried)}, second, 0},
+		"who has answered is out":                   {[]candidate{with(healthy(0), answered), with(healthy(1), tried)}, third, 1},
+		"one that takes its share step by step":     {[]candidate{with(healthy(0), resting), healthy(1)}, first, 1},
+		"it rests only where others are":            {[]candidate{with(healthy(0), resting), out(1, 1)}, first, 0},
+		"it rests from first attempts only":         {[]candidate{with(healthy(0), resting), with(healthy(1), tried)}, third, 0},
+		"a draining one only if nothing is ready":   {[]candidate{with(healthy(0), draining), healthy(2)}, first, 1},
+		"a draining one before a suspect":           {[]candidate{out(0, 1), with(healthy(2), draining)}, first, 1},
+		"all draining":                              {[]candidate{with(healthy(2), draining), with(healthy(0), draining)}, first, 1},
+		"a draining one before one not ready":       {[]candidate{with(healthy(0), notReady), with(healthy(2), draining)}, first, 1},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got, _ := choose(tc.cands, tc.wish); got != tc.want {
+				t.Errorf("chose %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestChoosePolicies(t *testing.T) {
+	cands := []candidate{
+		{tier: 2, load: 5}, {tier: 2, load: 1}, {tier: 2, load: 3}, {tier: 2, out: true},
+	}
+	share := func(policy Policy) (n [4]int) {
+		const steps = 30
+		for i := range steps {
+			for j := range steps {
+				w := wish{policy: policy, past: -1, random: [3]float64{
+					float64(i) / steps, float64(j) / steps, 0,
+				}}
+				got, _ := choose(cands, w)
+				n[got]++
+			}
+		}
+		return n
+	}
+	if n := share(Sequential); n != [4]int{900, 0, 0, 0} {
+		t.Errorf("sequential: %v", n)
+	}
+	if n := share(Random); n != [4]int{300, 300, 300, 0} {
+		t.Errorf("random: %v", n)
+	}
+	if n := share(Fastest); n != [4]int{0, 900, 0, 0} {
+		t.Errorf("fastest: %v", n)
+	}
+	// Of the three pairs, the most loaded wins none and the least loaded two.
+	if n := share(P2C); n != [4]int{0, 600, 300, 0} {
+		t.Errorf("power of two choices: %v", n)
+	}
+}
+
+func TestSpill(t *testing.T) {
+	at := func(tier uint8, inFlight int32) candidate { return candidate{tier: tier, inFlight: inFlight, load: 1} }
+	leaving := func(part float64) candidate { return candidate{tier: NodeTier, leaving: part} }
+	out := candidate{tier: ZoneTier, out: true}
+	tests := map[string]struct {
+		cands  []candidate
+		random float64
+		want   int
+	}{
+		"below the limit":                 {[]candidate{at(0, 7), at(1, 0)}, 0, 0},
+		"at the limit":                    {[]candidate{at(0, 8), at(1, 0)}, 0, 1},
+		"the next has half as much":       {[]candidate{at(0, 8), at(1, 3)}, 0, 0},
+		"the next has less than half":     {[]candidate{at(0, 9), at(1, 3)}, 0, 1},
+		"nobody is there":                 {[]candidate{at(0, 99)}, 0, 0},
+		"the next is out":                 {[]candidate{at(0, 99), out}, 0, 0},
+		"the next is the last resort":     {[]candidate{at(0, 99), at(LastTier, 0)}, 0, 0},
+		"past one that is out":            {[]candidate{at(0, 99), out, at(2, 0)}, 0, 2},
+		"the zone bears twice as much":    {[]candidate{at(1, 15), at(2, 0)}, 0, 0},
+		"the zone has too much":           {[]candidate{at(1, 16), at(2, 0)}, 0, 1},
+		"on and on":                       {[]candidate{at(0, 200), at(1, 40), at(2, 0)}, 0, 2},
+		"the cluster has nowhere to send": {[]candidate{at(2, 99)}, 0, 0},
+		"losses send a part away":         {[]candidate{leaving(0.2), at(1, 5)}, 0.1, 1},
+		"and keep the rest":               {[]candidate{leaving(0.2), at(1, 5)}, 0.2, 0},
+	}
+	for name, tc := range tests {
+		w := wish{past: -1, spill: 8, random: [3]float64{0, 0, tc.random}}
+		got, spilled := choose(tc.cands, w)
+		if got != tc.want || spilled != (tc.want != 0) {
+			t.Errorf("%s: %d (spilled %v), want %d", name, got, spilled, tc.want)
+		}
+		w.retry = true
+		if got, _ := choose(tc.cands, w); got != 0 {
+			t.Errorf("%s: a retry spilled to %d", name, got)
+		}
+	}
+}
+
+func TestPanic(t *testing.T) {
+	well, out := candidate{tier: ZoneTier}, candidate{tier: ClusterTier, out: true}
+	fresh := candidate{tier: ZoneTier, out: true, fresh: true}
+	node := candidate{tier: NodeTier, out: true}
+	tests := map[string]struct {
+		cands []candidate
+		want  bool
+	}{
+		"all well":                    {[]candidate{well, well}, false},
+		"half":                        {[]candidate{well, out}, false},
+		"less than half":              {[]candidate{well, out, out}, true},
+		"the node's does not count":   {[]candidate{node, well, out}, false},
+		"nor do those just come":      {[]candidate{well, out, fresh, fresh}, false},
+		"with none left it is no use": {[]candidate{node, out, out}, false},
+	}
+	for name, tc := range tests {
+		cands := append([]candidate(nil), tc.cands...)
+		if got := panicked(cands); got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
+		for i, c := range cands {
+			if want := tc.cands[i].out && (!tc.want || c.tier == NodeTier || c.fresh); c.out != want {
+				t.Errorf("%s: candidate %d is out: %v", name, i, c.out)
+			}
+		}
+	}
+}
+
+func TestNextShare(t *testing.T) {
+	share := 0.0
+	for i, want := range []float64{0.1, 0.2, 0.4, 0.5, 0.5} {
+		if share = nextShare(share, 100, 3); share != want {
+			t.Errorf("bad second %d: %v, want %v", i, share, want)
+		}
+	}
+	for i, want := range []float64{0.25, 0.125, 0.0625, 0.03125, 0.015625, 0} {
+		if share = nextShare(share, 100, 2); share != want {
+			t.Errorf("good second %d: %v, want %v", i, share, want)
+		}
+	}
+	if got := nextShare(0, 10, 5); got != 0 {
+		t.Errorf("few attempts say something: %v", got)
+	}
+}

@@ -1,0 +1,236 @@
+package upstream
+
+import (
+	"context"
+	"time"
+
+	"github.com/nodens-dns/nodens/forwarder/wire"
+)
+
+// When targets are probed. One that is out is looked at soon, because most
+// failures are restarts, which are over soon; the one on the node often, because
+// most queries go there; a few of the others seldom, because many nodes do so.
+const (
+	probeNode   = time.Second
+	probeFar    = 10 * time.Second
+	probedZone  = 2 // how many of the zone
+	probedOther = 1 // how many of the others
+
+	probeOut      = time.Second     // while out, after the first few,
+	probeExternal = 5 * time.Second // doubled up to this for external servers
+)
+
+// probeAfter is how long after the probe of that number, from 0, the next one
+// of a target that is out is due. 0 is the time from the failure to the first.
+func probeAfter(number int, external bool) time.Duration {
+	switch {
+	case number == 0:
+		return 100 * time.Millisecond
+	case number == 1:
+		return 250 * time.Millisecond
+	case !external:
+		return probeOut
+	}
+	return min(probeOut<<min(number-2, 8), probeExternal)
+}
+
+// secondProbe is when a target that answered a probe gets the next.
+const secondProbe = 100 * time.Millisecond
+
+// probePlan is what the prober knows of one target.
+type probePlan struct {
+	target *target
+	steady time.Duration // between probes while nothing is wrong; 0 for none
+	outAt  time.Duration // of the failure that number counts from
+	number int           // probes since
+	next   time.Duration // when the next is due
+	busy   bool          // one is on its way
+}
+
+// due moves the plan to what the target's health is now, and reports whether a
+// probe is due.
+func (p *probePlan) due(h health, now time.Duration, external bool) bool {
+	switch {
+	case h.out && (p.outAt != h.outAt || p.number == 0):
+		p.outAt, p.number = h.outAt, 1
+		p.next = h.outAt + probeAfter(0, external)
+		if h.fresh {
+			p.next = now
+		}
+	case !h.out && p.number > 0: // it came back
+		p.number = 0
+		p.next = now + p.steady
+	}
+	return !p.busy && (h.out || p.steady > 0) && now >= p.next
+}
+
+// sent sets the time of the next probe when one goes out.
+func (p *probePlan) sent(h health, now time.Duration, external bool) {
+	p.busy = true
+	switch {
+	case !h.out:
+		p.next = now + jittered(p.steady)
+	default:
+		p.next = now + jittered(probeAfter(p.number, external))
+		p.number++
+	}
+}
+
+// prober looks after the targets in the background. Its goroutine starts with
+// the first table and ends with the group; each probe has one of its own.
+type prober struct {
+	group *Group
+	query wire.Query
+	kick  chan struct{} // a target went out, or the table changed
+	done  chan *score   // a probe ended
+	plans map[*score]*probePlan
+}
+
+func newProber(g *Group) *prober {
+	return &prober{
+		group: g, query: probeQuery(g.cfg.Probe, g.cfg.probeType()),
+		kick: make(chan struct{}, 1), done: make(chan *score),
+		plans: map[*score]*probePlan{},
+	}
+}
+
+// probeQuery is a query for a name, which must be one.
+func probeQuery(name string, t wire.Type) wire.Query {
+	msg := []byte{0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0}
+	msg, ok := wire.AppendName(msg, name)
+	if !ok {
+		msg = append(msg, 0)
+	}
+	msg = append(msg, byte(t>>8), byte(t), 0, byte(wire.ClassIN))
+	q, _ := wire.ParseQuery(msg)
+	return q
+}
+
+// wake has the prober look at the targets now.
+func (p *prober) wake() {
+	select {
+	case p.kick <- struct{}{}:
+	default: // it will look already
+	}
+}
+
+// run is the prober's goroutine.
+func (p *prober) run() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-p.group.ctx.Done():
+			return
+		case <-p.kick:
+		case <-timer.C:
+		case s := <-p.done:
+			p.ended(s)
+		}
+		timer.Reset(p.round(p.group.cfg.Now()))
+	}
+}
+
+// ended takes note of a probe that is over.
+func (p *prober) ended(s *score) {
+	plan := p.plans[s]
+	if plan == nil {
+		return
+	}
+	plan.busy = false
+	if h := s.state(); h.out && h.good > 0 {
+		plan.next = min(plan.next, max(p.group.cfg.Now()+secondProbe, h.until))
+	}
+}
+
+// round starts the probes that are due and returns the time to the next.
+func (p *prober) round(now time.Duration) time.Duration {
+	const idle = time.Minute // nothing to do until the next kick
+	external := p.group.cfg.External
+	wait := idle
+	p.follow(now)
+	for _, plan := range p.plans {
+		h := plan.target.score.state()
+		if plan.due(h, now, external) {
+			plan.sent(h, now, external)
+			p.start(plan.target)
+		}
+		if !plan.busy && (h.out || plan.steady > 0) {
+			wait = min(wait, plan.next-now)
+		}
+	}
+	return max(wait, 0)
+}
+
+// follow brings the plans to the current table.
+func (p *prober) follow(now time.Duration) {
+	targets := p.group.snapshot.Load().targets
+	seen := map[*score]bool{}
+	var tiers [tierCount]int
+	for _, t := range targets {
+		seen[t.score] = true
+		plan := p.plans[t.score]
+		if plan == nil {
+			plan = &probePlan{}
+			p.plans[t.score] = plan
+		}
+		plan.target = t
+		steady := p.steady(t, tiers[t.tier])
+		if steady != plan.steady {
+			plan.steady = steady
+			plan.next = now + jittered(steady)
+		}
+		if t.member.State == Ready {
+			tiers[t.tier]++
+		}
+	}
+	for s := range p.plans {
+		if !seen[s] {
+			delete(p.plans, s)
+		}
+	}
+}
+
+// steady is how often a target is probed while it is well; nearer is how many
+// ready ones stand before it in its tier.
+func (p *prober) steady(t *target, nearer int) time.Duration {
+	switch {
+	case p.group.cfg.Probe == "" || p.group.cfg.External || t.member.State != Ready:
+		return 0
+	case t.tier == NodeTier:
+		return probeNode
+	case t.tier == ZoneTier && nearer < probedZone, t.tier == ClusterTier && nearer < probedOther:
+		return probeFar
+	}
+	return 0
+}
+
+// start sends a probe in a goroutine of its own.
+func (p *prober) start(t *target) {
+	g := p.group
+	g.count.probes.Add(1)
+	g.routines.Go(func() {
+		x := g.exchanges.Get().(*exchange)
+		x.askOnly(g.ctx, t, &p.query)
+		g.exchanges.Put(x)
+		select {
+		case p.done <- t.score:
+		case <-g.ctx.Done():
+		}
+	})
+}
+
+// askOnly puts a probe to one target. What comes of it is in the target's score.
+func (x *exchange) askOnly(ctx context.Context, t *target, q *wire.Query) {
+	x.begin(nil, q)
+	x.probe, x.speaks = true, true
+	x.endAt = x.now + probePatience*x.group.cfg.RetryMax
+	x.nextAt, x.made = never, 1
+	x.ask(&x.slots[0], t)
+	_ = x.work(ctx)
+	x.finish()
+	x.forget()
+}
+
+// probePatience is how many of the longest retry times a probe is waited for.
+const probePatience = 3

@@ -1,0 +1,59 @@
+package upstream
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Spilling sends a query past a near target that has too much to do, to the
+// next tier. In-flight queries show overload first; latency shows what is
+// asked as much as who answers. See the package's doc for the parameters.
+const (
+	spillFactor = 2 // in flight here, for each one there
+	spillZone   = 2 // a zone bears more than a node: it has more servers
+
+	// The backstop acts on losses, when what overloads the target is not ours:
+	// a part of the queries goes on to the next tier.
+	lossWindow = time.Second
+	lossBorne  = 0.02
+	lossLeast  = 20 // attempts in a window that say something
+	shareFirst = 0.1
+	shareMost  = 0.5
+)
+
+// spills reports whether a query leaves a target with here in flight for one of
+// the next tier with there in flight.
+func spills(here, there, limit int32) bool {
+	return here >= limit && here > spillFactor*(there+1)
+}
+
+// nextShare is the part that leaves a target after a window in which lost of
+// asked attempts were lost.
+func nextShare(share float64, asked, lost uint32) float64 {
+	switch {
+	case asked >= lossLeast && float64(lost) > lossBorne*float64(asked):
+		return min(max(2*share, shareFirst), shareMost)
+	case share < shareFirst/4:
+		return 0
+	}
+	return share / 2
+}
+
+// losses counts attempts and losses of a target in windows.
+type losses struct {
+	windowAt    atomic.Int64 // when the window began
+	asked, lost atomic.Uint32
+	share       atomic.Uint32 // in thousandths
+}
+
+// roll ends the window if its time is over, and returns the part that leaves.
+func (l *losses) roll(now time.Duration) float64 {
+	at := l.windowAt.Load()
+	share := float64(l.share.Load()) / 1000
+	if now-time.Duration(at) < lossWindow || !l.windowAt.CompareAndSwap(at, int64(now)) {
+		return share
+	}
+	share = nextShare(share, l.asked.Swap(0), l.lost.Swap(0))
+	l.share.Store(uint32(share * 1000))
+	return share
+}
