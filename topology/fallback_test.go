@@ -124,7 +124,7 @@ func TestNonsenseIsToldOnce(t *testing.T) {
 		}
 		r.Synced()
 		r.after(time.Second, "10.0.0.1||10.0.0.4|")
-		const want = "other-manager=20 no-port=20 no-address=20 bad-address=40 own-address=20 too-many=180000"
+		const want = "other-controller=20 no-port=20 no-address=20 bad-address=40 own-address=20 too-many=180000"
 		status := r.Status()
 		if got := status.Ignored.String(); got != want {
 			t.Errorf("ignored %s, want %s", got, want)

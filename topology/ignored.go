@@ -10,25 +10,25 @@ type Kind uint8
 
 // The kinds, and what one count of each is.
 const (
-	OtherNamespace Kind = iota // a slice of another namespace
-	OtherService               // a slice of another Service, or without the Service's label
-	OtherOwner                 // a slice whose managed-by label is not allowed
-	OtherType                  // a slice of type FQDN or of a type unknown to us
-	OtherFamily                // a slice of an address family that is not wanted
-	Placeholder                // a slice without endpoints, as the controller keeps for no pods
-	NoPort                     // a slice with endpoints and without a port for DNS
-	NoAddress                  // an endpoint without address
-	BadAddress                 // an endpoint whose address is no usable unicast address of its family
-	OwnAddress                 // an endpoint where we listen ourselves: queries would go round in a loop
-	TooMany                    // an endpoint after the first 1000 of its slice
-	ExtraAddress               // an address after an endpoint's first
+	OtherNamespace  Kind = iota // a slice of another namespace
+	OtherService                // a slice of another Service, or without the Service's label
+	OtherController             // a slice whose managed-by label is not allowed
+	OtherType                   // a slice of type FQDN or of a type unknown to us
+	OtherFamily                 // a slice of an address family that is not wanted
+	Placeholder                 // a slice without endpoints, as the controller keeps for no pods
+	NoPort                      // a slice with endpoints and without a port for DNS
+	NoAddress                   // an endpoint without address
+	BadAddress                  // an endpoint whose address is no usable unicast address of its family
+	OwnAddress                  // an endpoint where we listen ourselves: queries would go round in a loop
+	TooMany                     // an endpoint after the first 1000 of its slice
+	ExtraAddress                // an address after an endpoint's first
 	kinds
 )
 
 // String returns the word used in status pages and metrics.
 func (k Kind) String() string {
 	names := [kinds]string{
-		"other-namespace", "other-service", "other-owner", "other-type", "other-family",
+		"other-namespace", "other-service", "other-controller", "other-type", "other-family",
 		"placeholder", "no-port", "no-address", "bad-address", "own-address", "too-many", "extra-address",
 	}
 	if k >= kinds {
@@ -50,7 +50,7 @@ func (i *Ignored) add(other *Ignored) {
 // faulty lists the kinds of things that should not be there: slices of others
 // and placeholders are a matter of course.
 func faulty() []Kind {
-	return []Kind{OtherOwner, NoPort, NoAddress, BadAddress, OwnAddress, TooMany}
+	return []Kind{OtherController, NoPort, NoAddress, BadAddress, OwnAddress, TooMany}
 }
 
 // Kinds lists every kind.

@@ -127,7 +127,7 @@ func (r *Rules) admit(s *Slice) (Family, Kind, bool) {
 	case r.Service != "" && s.Service != r.Service:
 		return 0, OtherService, false
 	case len(r.ManagedBy) > 0 && !slices.Contains(r.ManagedBy, s.ManagedBy):
-		return 0, OtherOwner, false
+		return 0, OtherController, false
 	case s.AddressType == IPv6.String():
 		family = IPv6
 	case s.AddressType != IPv4.String():

@@ -336,7 +336,7 @@ func TestWatcherAllowList(t *testing.T) {
 		r.Replace([]topology.Slice{mine, strange, none})
 		r.Synced()
 		r.after(tick, "10.0.0.1|||")
-		if n := r.Status().Ignored[topology.OtherOwner]; n != 2 {
+		if n := r.Status().Ignored[topology.OtherController]; n != 2 {
 			t.Errorf("%d slices counted", n)
 		}
 	})
