@@ -130,38 +130,25 @@ func (f *Forwarder) Lookup(dst, query []byte, from Peer) ([]byte, Verdict) {
 	if f.noSnooping && !q.RD() {
 		return f.refuse(dst, &q, wire.Refused, wire.EDEProhibited), Answered
 	}
-	if e := f.cache.Get(q.hash, q.key()); e != nil && e.Live(from.Received) {
-		if e.Due(from.Received) {
-			f.prefetch(&q, e, from.Received)
-		}
-		return f.recall(dst, &q, e), Answered
+	e := f.cache.Get(q.hash, q.key())
+	if e != nil && !e.Due(from.Received) {
+		return f.recall(dst, &q, answer{e, FromCache}, nil), Answered
 	}
 	z := f.table.find(q.folded(), q.Type)
 	if z.route == nil || refused(&q.Query) {
 		return f.answerLocally(dst, &q, z), Answered
 	}
-	if z.route.Policy.ShareNXDomain {
-		if e := f.denial(&q); e != nil && e.Live(from.Received) {
-			return f.recall(dst, &q, e), Answered
-		}
+	if a, ok := f.secondBest(&q, e, z); ok {
+		return f.recall(dst, &q, a, &z.route.Policy), Answered
 	}
 	return nil, Miss
 }
 
-// recall writes the answer that is in memory.
-func (f *Forwarder) recall(dst []byte, q *question, e *cache.Entry) []byte {
-	a := answer{e, FromCache}
-	reply := f.write(dst, q, a, nil, q.from.Received)
-	f.countMemory(q, e.Route(), a, len(reply))
+// recall writes an answer that is in memory.
+func (f *Forwarder) recall(dst []byte, q *question, a answer, p *cache.Policy) []byte {
+	reply := f.write(dst, q, a, p, q.from.Received)
+	f.countMemory(q, a.entry.Route(), a, len(reply))
 	return reply
-}
-
-// denial is what is known of the question's name being no name at all, whatever
-// the type.
-func (f *Forwarder) denial(q *question) *cache.Entry {
-	var buf [wire.MaxKey]byte
-	key := wire.AppendKeyOfType(buf[:0], q.key(), 0)
-	return f.cache.Get(f.cache.Hash(key), key)
 }
 
 // Done times the queries that Lookup answered since the last call for the same

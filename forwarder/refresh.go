@@ -8,6 +8,36 @@ import (
 	"github.com/nodens-dns/nodens/forwarder/wire"
 )
 
+// secondBest is what memory has when it has no answer with time left: e near its
+// end, which is then asked for again; or that the name does not exist, as a
+// question of another type has brought to light; or e after its end, while
+// nobody is to be asked. e may be nil.
+func (f *Forwarder) secondBest(q *question, e *cache.Entry, z *zone) (a answer, ok bool) {
+	now, p := q.from.Received, &z.route.Policy
+	if e != nil && e.Live(now) {
+		f.prefetch(q, e, z, now)
+		return answer{e, FromCache}, true
+	}
+	if p.ShareNXDomain {
+		if other := f.denial(q); other != nil && other.Live(now) {
+			return answer{other, FromCache}, true
+		}
+	}
+	if e == nil || !e.Standby(p, now) {
+		return a, false
+	}
+	why, resting := e.Resting(now)
+	return answer{e, FromStale}, resting && p.MayStandIn(why)
+}
+
+// denial is what is known of the question's name being no name at all, whatever
+// the type.
+func (f *Forwarder) denial(q *question) *cache.Entry {
+	var buf [wire.MaxKey]byte
+	key := wire.AppendKeyOfType(buf[:0], q.key(), 0)
+	return f.cache.Get(f.cache.Hash(key), key)
+}
+
 // renew answers a question whose answer has ended: anew if that can be had in
 // the time a client should wait, else with the ended one (RFC 8767 section 5).
 // For a while after a failure nobody is asked.
@@ -77,9 +107,8 @@ func (f *Forwarder) fly(fl *flight, hash uint64, z *zone) {
 // prefetch has a popular answer asked for again before it ends, so that nobody
 // waits for it. It takes a free half of the route at most, and one question for
 // each answer at one time.
-func (f *Forwarder) prefetch(q *question, e *cache.Entry, now time.Duration) {
-	z := f.table.zones[e.Route()]
-	if z.route == nil || f.cache.Hits(q.hash, e) < z.route.Policy.Prefetch {
+func (f *Forwarder) prefetch(q *question, e *cache.Entry, z *zone, now time.Duration) {
+	if f.cache.Hits(q.hash, e) < z.route.Policy.Prefetch {
 		return
 	}
 	if _, resting := e.Resting(now); resting || !e.Refreshing.CompareAndSwap(false, true) {

@@ -269,3 +269,35 @@ func TestClose(t *testing.T) {
 		}
 	})
 }
+
+// TestOutageAnswersFromMemory sees that while nobody is to be asked, ended
+// answers cost no more than live ones.
+func TestOutageAnswersFromMemory(t *testing.T) {
+	r := newRig(t, dnstest.Addresses(1), func(c *forwarder.Config) { c.Routes[0].Policy.ShareNXDomain = true })
+	m := edns(dnstest.Question("a.test.", dns.TypeA), 1232, false)
+	r.exchange(m, forwarder.UDP)
+	r.turn(time.Minute)
+	r.server.Script(dnstest.Silent)
+	if _, hit := r.exchange(m, forwarder.UDP); hit {
+		t.Error("nobody was asked")
+	}
+	q, dst := dnstest.Pack(t, m), make([]byte, 0, 4096)
+	if n := testing.AllocsPerRun(100, func() {
+		if _, v := r.Lookup(dst, q, r.peer(0)); v != forwarder.Answered {
+			t.Fatalf("verdict %d", v)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	got, hit := r.exchange(m, forwarder.UDP)
+	if !hit || len(got.Answer) != 1 || got.Answer[0].Header().Ttl != 30 || extended(got) != dns.ExtendedErrorCodeStaleAnswer {
+		t.Errorf("hit %v, %v", hit, got)
+	}
+	if n := zone(r.Stats(), ".").Responses[forwarder.FromStale][0]; n < 100 {
+		t.Errorf("%d counted as stale", n)
+	}
+	r.turn(5 * time.Second)
+	if _, hit := r.exchange(m, forwarder.UDP); hit {
+		t.Error("nobody is asked after the recheck time")
+	}
+}

@@ -2,7 +2,6 @@ package cache
 
 import (
 	"bytes"
-	"math"
 	"sync/atomic"
 	"time"
 
@@ -18,7 +17,7 @@ type Entry struct {
 	keyLen uint16
 	run    run
 	until  time.Duration // the answer holds until then
-	due    time.Duration // from then on a hit may ask for it again
+	due    time.Duration // until then it is given without a thought
 	stored time.Duration
 	hits   uint32 // guarded by the shard's lock
 	kind   Kind
@@ -86,7 +85,7 @@ func NewFailure(key []byte, why, said wire.EDE, ttl time.Duration, route uint8, 
 		route:  route,
 		stored: now,
 		until:  now + ttl,
-		due:    math.MaxInt64,
+		due:    now + ttl,
 	}
 }
 
@@ -97,7 +96,7 @@ func (e *Entry) ForAnyType() *Entry {
 	blob = append(wire.AppendKeyOfType(blob, e.Key(), 0), e.msg()...)
 	return &Entry{
 		blob: blob, ttls: e.ttls, keyLen: e.keyLen, kind: e.kind, route: e.route,
-		until: e.until, due: math.MaxInt64, stored: e.stored,
+		until: e.until, due: e.until, stored: e.stored,
 	}
 }
 
@@ -203,8 +202,8 @@ func (e *Entry) Standby(p *Policy, now time.Duration) bool {
 	return e.kind != Failure && now < e.until+p.MaxStale
 }
 
-// Due reports whether the live answer is so near its end at now that it is
-// worth asking for it again.
+// Due reports whether the answer has ended at now, or is so near its end that it
+// is worth asking for it again.
 func (e *Entry) Due(now time.Duration) bool { return now >= e.due }
 
 // Postpone notes a refresh that failed, and why: until then, none is tried.

@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"math"
 	"time"
 
 	"github.com/nodens-dns/nodens/forwarder/wire"
@@ -136,10 +135,11 @@ func (p *Policy) FailureLife(old *Entry, why wire.EDE, now time.Duration) time.D
 	return life
 }
 
-// due is when an answer that ends after life may be asked for again.
+// due is when an answer that ends after life may be asked for again: at its end,
+// or before if it may be prefetched.
 func (p *Policy) due(r *wire.Reply, now, life time.Duration) time.Duration {
 	if p.Prefetch == 0 || life < minPrefetch || r.Type == wire.TypeANY {
-		return math.MaxInt64
+		return now + life
 	}
 	return now + life - max(life/10, time.Second)
 }
