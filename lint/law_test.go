@@ -41,6 +41,7 @@ func rooms() []room {
 		// The endpoints of a cluster, which know nothing of DNS.
 		{path: "topology"},
 		{path: "topology/file", may: []string{"topology"}},
+		{path: "topology/kube", may: []string{"topology"}},
 
 		// The two halves meet in the wiring, in plain values.
 		{path: "cmd/...", may: []string{"..."}},
@@ -75,6 +76,7 @@ func bans() []ban {
 	wire := []string{"forwarder/wire"}
 	return []ban{
 		{path: "github.com/prometheus", only: []string{"cmd/..."}, tests: true, reason: "the core counts in plain numbers, the edge names them"},
+		{path: "k8s.io", only: []string{"topology/kube"}, tests: true, reason: "Kubernetes objects end at the door, where they become small values"},
 		{path: "github.com/hashicorp/golang-lru/v2", only: []string{"forwarder/cache"}, reason: "there is one cache, with one budget"},
 		{path: "github.com/miekg/dns", not: append(hot, "topology/..."), reason: "a hit borrows the bytes and never unpacks a message, and topology knows no DNS"},
 		{path: "go.uber.org/zap", not: hot, reason: "nothing is logged per query"},
