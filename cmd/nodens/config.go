@@ -95,7 +95,9 @@ type LimitsConfig struct {
 	// TCPIdle is how long a connection may say nothing, 1 s to 10 min,
 	// default 10 s.
 	TCPIdle time.Duration
-	// UpstreamInFlight per route, 16 to 65536, default 4096.
+	// UpstreamInFlight per route, 16 to 65536, default 2048. Below
+	// MissesInFlight, so that a route whose servers are silent leaves room for
+	// the others' misses.
 	UpstreamInFlight int
 	// UDPReplySize is the longest reply over UDP in bytes, 512 to 4096, default
 	// 1232: that fits the smallest IPv6 packet. Longer ones go over TCP.
@@ -216,7 +218,7 @@ func defaultConfig() Config {
 			TCPConnectionsPerClient: 128,
 			TCPQueriesPerConnection: 64,
 			TCPIdle:                 10 * time.Second,
-			UpstreamInFlight:        4096,
+			UpstreamInFlight:        2048,
 			UDPReplySize:            1232,
 			FollowersPerMiss:        1000,
 		},

@@ -47,6 +47,14 @@ func TestSampleIsTheDefault(t *testing.T) {
 }
 
 // Every key that can be set is in the sample, so that it documents them all.
+// TestRoomForOtherRoutes holds that one route with silent servers cannot take
+// all the places of queries that wait.
+func TestRoomForOtherRoutes(t *testing.T) {
+	if l := defaultConfig().Limits; l.UpstreamInFlight > l.MissesInFlight/2 {
+		t.Errorf("a route may have %d questions in flight, a listener %d misses: others have too little room", l.UpstreamInFlight, l.MissesInFlight)
+	}
+}
+
 func TestSampleNamesEveryKey(t *testing.T) {
 	f := &configFile{}
 	all := sortedKeys(f.top())
