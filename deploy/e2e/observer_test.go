@@ -19,7 +19,7 @@ import (
 
 // patience is how long a table may take on a machine that is busy with other
 // things; how long it does take is measured.
-const patience = 20 * time.Second
+const patience = 30 * time.Second
 
 // observer is what runs on a node: a source, a watcher, and the tables that
 // came of them.

@@ -15,9 +15,10 @@ import (
 	"github.com/nodens-dns/nodens/topology/kube"
 )
 
-// soonBack is how long an observer may take after the API is there again: its
-// longest wait between attempts is 10 s.
-const soonBack = 15 * time.Second
+// soonBack is how long an observer may take after the API is there again. Its
+// longest wait between attempts is 10 s, and the library may add as much when a
+// connection is refused.
+const soonBack = 25 * time.Second
 
 // through puts a proxy between an observer and the API server.
 func through(t *testing.T) (*cluster.Proxy, func(*setup)) {
