@@ -1,6 +1,8 @@
 package upstream
 
 import (
+	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"github.com/nodens-dns/nodens/forwarder/wire"
@@ -117,6 +119,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Now == nil {
 		c.Now = func() time.Duration { return time.Since(start) }
+	}
+	if c.Node == "" {
+		c.Node = strconv.FormatUint(rand.Uint64(), 36)
 	}
 	setDefault(&c.Budget, budget)
 	setDefault(&c.SlowBudget, max(slowBudget, c.Budget))

@@ -45,8 +45,8 @@
 //
 // Goroutines: one reader per open UDP socket (at most Config.Sockets per
 // address, and those being replaced), one per open TCP connection (dials, then
-// reads), one timer callback per address being retired, the prober, which starts
-// with the first table, and one per probe on its way (at most one for each
-// target). All end with Close, which waits for them. Exchanges run on their
-// callers' goroutines.
+// reads), one timer callback per address being retired, one watch per target of
+// the node tier (watch.go), the prober, which starts with the first table, and
+// one per probe on its way (at most one for each target). All end with Close,
+// which waits for them. Exchanges run on their callers' goroutines.
 package upstream

@@ -33,6 +33,7 @@ type Group struct {
 	mu      sync.Mutex
 	known   map[netip.AddrPort]*target // of the snapshot, by their first address
 	leaving map[path]*time.Timer       // removed, not yet closed
+	watches map[*score]*watch          // of the node tier
 	started bool                       // the prober
 	closed  bool
 }
@@ -58,6 +59,7 @@ func New(cfg Config) *Group {
 		cfg:     cfg.withDefaults(),
 		known:   map[netip.AddrPort]*target{},
 		leaving: map[path]*time.Timer{},
+		watches: map[*score]*watch{},
 	}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.exchanges.New = func() any { return newExchange(g) }
@@ -73,14 +75,18 @@ func New(cfg Config) *Group {
 // new one. A target whose address stayed keeps its sockets, health and counters;
 // the exchanges of a removed one turn to another target at once, though answers
 // on their way are still taken. A server that stands in several places of the
-// table counts in the first.
+// table counts in the first. Of a zone and a cluster with many servers a few are
+// used, others on other nodes.
 func (g *Group) Update(table Table) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
 		return
 	}
-	old, first := g.known, !g.started
+	old := g.known
+	if !g.cfg.External {
+		table = cutTiers(table, g.cfg.Node, func(a netip.AddrPort) bool { return old[a] != nil })
+	}
 	next := &snapshot{draining: table.Draining}
 	g.known = map[netip.AddrPort]*target{}
 	for tier, members := range [...][]Member{table.Tiers[0], table.Tiers[1], table.Tiers[2], table.Last} {
@@ -89,10 +95,7 @@ func (g *Group) Update(table Table) {
 			if g.known[addr] != nil || !addr.IsValid() {
 				continue
 			}
-			t := newTarget(g, m, tier, old[addr])
-			if was := old[addr]; !first && (was == nil || was.member.State != Ready && m.State == Ready) {
-				t.score.readied(g.cfg.Now())
-			}
+			t := g.targetOf(m, tier, old[addr])
 			g.known[addr] = t
 			next.targets = append(next.targets, t)
 		}
@@ -102,7 +105,19 @@ func (g *Group) Update(table Table) {
 	for addr, was := range old {
 		g.settle(was, g.known[addr])
 	}
+	g.watchAll()
 	g.startProber()
+}
+
+// targetOf makes the target of a member. One that became ready has to answer a
+// probe before it is used, but not in the first table, when nobody is known
+// better. The lock is held.
+func (g *Group) targetOf(m Member, tier int, old *target) *target {
+	t := newTarget(g, m, tier, old)
+	if g.started && (old == nil || old.member.State != Ready && m.State == Ready) {
+		t.score.readied(g.cfg.Now())
+	}
+	return t
 }
 
 // startProber starts the prober with the first table, or shows it another. The

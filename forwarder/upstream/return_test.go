@@ -108,7 +108,7 @@ func TestNewServer(t *testing.T) {
 		t.Errorf("served %v before a probe succeeded", n)
 	}
 	waitFor(t, "a probe brings it in", func() bool { return !g.Status().Targets[0].Out })
-	if n := slow.count(); n != 3 {
+	if n := len(slow.requests(false)); n != 3 {
 		t.Errorf("%d probes", n)
 	}
 	for _, r := range slow.requests(false) {
