@@ -24,6 +24,9 @@ RACE      := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 PEER      := bench/peers/coredns
 COREDNS   := $(if $(wildcard $(PEER)/go.mod),$(CURDIR)/.cache/bin/coredns)
 
+# A comparison that takes about a minute. Its commas would end a Make function.
+MINUTE    := compare -rounds 1 -for 1s -points 10k,saturated
+
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -48,8 +51,8 @@ lint: ## format, vet, staticcheck, errcheck, the rules of the house
 fuzz: ## every fuzz target for FUZZTIME (inputs as 1000x, or a duration)
 	lint/fuzz.sh $(FUZZTIME)
 
-bench: build ## the load generator: make bench ARGS='-h'
-	bin/nodens-bench $(or $(ARGS),run)
+bench: build ## a minute's comparison with the servers installed; or ARGS='run -h'
+	bin/nodens-bench $(or $(ARGS),$(MINUTE) $(if $(wildcard $(COREDNS)),-bin coredns=$(COREDNS)))
 
 demo: build ## a node's DNS on loopback, its nearest server upgraded and killed; FOR=20s
 	bin/nodens demo $(if $(FOR),-for $(FOR)) $(ARGS)

@@ -6,7 +6,12 @@
 // the highest rate. Either way every query sent ends in exactly one of: right,
 // late (right, but after more than a second), wrong (by its reason), truncated,
 // SERVFAIL, or lost (no reply to its one datagram within the timeout; nothing is
-// sent again). Latency is that of right and late replies.
+// sent again unless Retry imitates a client that would). Latency is that of right
+// and late replies.
+//
+// One system call carries one packet. Batches of 16 (sendmmsg, recvmmsg) were
+// tried over loopback and changed nothing: 6.4 µs of CPU time a query either
+// way, of which the kernel's own work on each packet is almost all.
 //
 // The judge is this package's own: it reads replies with its own parser, so a
 // mistake of the code under test cannot excuse itself.
@@ -15,6 +20,7 @@
 // sockets and the queries outstanding on them, and does everything in turn: send
 // what is due, read what has come, give up what is too old, wait. In steady
 // state it allocates nothing. Beside the workers there is one goroutine, the
-// clerk, that closes each second's row of the series and reports progress.
-// All of them end before Run returns.
+// clerk, that closes each second's row of the series and reports progress, and
+// one for each TLS connection while it is made. All of them end before Run
+// returns.
 package load

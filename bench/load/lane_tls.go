@@ -82,7 +82,7 @@ func dialTLS(target netip.AddrPort, config *tls.Config) madeTLS {
 	conn := tls.Client(w, config)
 	w.until = time.Now().Add(handshake)
 	if err := conn.Handshake(); err != nil {
-		w.Close()
+		_ = w.Close()
 		return madeTLS{err: fmt.Errorf("load: TLS with %v: %w", target, err)}
 	}
 	w.waits = false
@@ -183,7 +183,7 @@ func (l *tlsLane) broken(w *worker) {
 
 func (l *tlsLane) drop() {
 	if l.conn != nil {
-		l.wire.Close()
+		_ = l.wire.Close()
 	}
 	l.conn, l.wire, l.waiting, l.in = nil, nil, false, l.in[:0]
 }

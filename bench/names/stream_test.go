@@ -96,7 +96,7 @@ func TestSequencesRepeat(t *testing.T) {
 		}
 		return all
 	}
-	if take(7, 1) != take(7, 1) {
+	if again := take(7, 1); take(7, 1) != again {
 		t.Error("equal seeds give different sequences")
 	}
 	if take(7, 1) == take(8, 1) || take(7, 1) == take(7, 2) {

@@ -12,10 +12,10 @@ import (
 // Allocations is the number of objects a server has allocated since its start,
 // as it says itself. It is false for a server that does not say.
 func (p Peer) Allocations(s Setup) (uint64, bool) {
-	if p.allocations == nil {
+	if !p.metrics {
 		return 0, false
 	}
-	n, err := readMetric(p.allocations(s), "go_memstats_mallocs_total ")
+	n, err := readMetric("http://"+s.Admin.String()+"/metrics", "go_memstats_mallocs_total ")
 	return n, err == nil
 }
 

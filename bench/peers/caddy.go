@@ -27,7 +27,7 @@ func nodeCache() Peer {
 				"-setupinterface=false", "-setupiptables=false", "-skipteardown=true",
 			}
 		},
-		allocations: func(s Setup) string { return "http://" + s.Admin.String() + "/metrics" },
+		metrics: true,
 	}
 }
 

@@ -37,6 +37,7 @@ func unboundConfig(s Setup) string {
   access-control: 127.0.0.0/8 allow
   access-control: ::1 allow
   local-zone: "test." nodefault
+  so-rcvbuf: 4m
   num-queries-per-thread: 4096
   outgoing-range: 8192
 remote-control:
@@ -127,7 +128,7 @@ func dnsdist() Peer {
 
 func dnsdistConfig(s Setup) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "setLocal(%q)\nsetACL({\"127.0.0.0/8\", \"::1/128\"})\nsetSecurityPollSuffix(\"\")\nsetMaxUDPOutstanding(65535)\n", s.Listen)
+	fmt.Fprintf(&b, "setLocal(%q)\nsetACL({\"127.0.0.0/8\", \"::1/128\"})\nsetSecurityPollSuffix(\"\")\nsetMaxUDPOutstanding(65535)\nsetUDPSocketBufferSizes(4194304, 4194304)\n", s.Listen)
 	for _, a := range s.Upstreams {
 		fmt.Fprintf(&b, "newServer({address=%q, sockets=4}):setUp()\n", a)
 	}

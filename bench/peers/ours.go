@@ -10,9 +10,9 @@ import (
 func nodens() Peer {
 	return Peer{
 		Name: "nodens", Binaries: []string{"nodens"}, version: []string{"version"},
-		files:       func(s Setup) map[string]string { return map[string]string{"nodens.yaml": nodensConfig(s)} },
-		args:        func(Setup) []string { return []string{"serve", "-config", "nodens.yaml"} },
-		allocations: func(s Setup) string { return "http://" + s.Admin.String() + "/metrics" },
+		files:   func(s Setup) map[string]string { return map[string]string{"nodens.yaml": nodensConfig(s)} },
+		args:    func(Setup) []string { return []string{"serve", "-config", "nodens.yaml"} },
+		metrics: true, profiles: true,
 	}
 }
 

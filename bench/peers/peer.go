@@ -48,8 +48,10 @@ type Peer struct {
 	files func(s Setup) map[string]string
 	// args start it in the foreground.
 	args func(s Setup) []string
-	// allocations is the URL that counts what it allocated, or "".
-	allocations func(s Setup) string
+	// metrics says that its admin address counts what it allocated.
+	metrics bool
+	// profiles says that its admin address gives CPU profiles.
+	profiles bool
 }
 
 // All lists the peers in the order of a report.
@@ -103,6 +105,14 @@ func (p Peer) Version(path string) string {
 		}
 	}
 	return "unknown"
+}
+
+// Profile is the URL of a CPU profile of so many seconds, "" if it has none.
+func (p Peer) Profile(s Setup, seconds int) string {
+	if !p.profiles {
+		return ""
+	}
+	return fmt.Sprintf("http://%v/debug/pprof/profile?seconds=%d", s.Admin, seconds)
 }
 
 func logTime() *regexp.Regexp { return regexp.MustCompile(`^[A-Z][a-z]{2} +\d+ [\d:]+ `) }

@@ -21,6 +21,9 @@ type Server struct {
 	Start func(s peers.Setup, cpus []int) (*peers.Process, error)
 	// Allocations counts what it has allocated; nil if it does not say.
 	Allocations func(s peers.Setup) (uint64, bool)
+	// Profile is the URL of a CPU profile of so many seconds, "" for none; nil
+	// if it never has one.
+	Profile func(s peers.Setup, seconds int) string
 	// Fixed says that it gives a fixed answer, whose content is not judged.
 	Fixed bool
 }
@@ -48,6 +51,9 @@ type Config struct {
 	TLS *tls.Config
 	// Spin is that of the load.
 	Spin time.Duration
+	// Profile is a file for a CPU profile of Server. Default none: it costs the
+	// server some CPU time.
+	Profile string
 	// ServerCPUs and ClientCPUs are the CPUs of a server that is started, and of
 	// this process. Default: all.
 	ServerCPUs, ClientCPUs []int

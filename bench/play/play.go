@@ -95,14 +95,15 @@ func (p *player) measure(ctx context.Context) (*Result, error) {
 	account := p.startAccount()
 	events, cancel := context.WithCancel(ctx)
 	var following sync.WaitGroup
-	var wrong error
+	var wrong, unprofiled error
 	p.began = time.Now()
 	following.Go(func() { wrong = p.follow(events) })
+	following.Go(func() { unprofiled = p.profile(ctx) })
 	report, err := p.run.Run(ctx)
 	cancel()
 	following.Wait()
 	r := &Result{Scenario: p.cfg.Scenario.Name, Does: p.cfg.Scenario.Does, Pinned: p.pinned(), Load: report, Marks: p.marks}
-	err = errors.Join(err, wrong, account.end(r, p.began))
+	err = errors.Join(err, wrong, unprofiled, account.end(r, p.began))
 	if p.cfg.Server != nil {
 		r.Server, r.Version = p.cfg.Server.Name, p.cfg.Server.Version
 	} else {

@@ -3,6 +3,7 @@ package play_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"strings"
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 		}
 	}
 	if len(os.Args) > 1 && os.Args[1] == "broken" {
-		os.Stderr.WriteString("no such option\n")
+		fmt.Fprintln(os.Stderr, "no such option")
 		os.Exit(3)
 	}
 	os.Exit(m.Run())

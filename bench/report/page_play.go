@@ -69,9 +69,9 @@ func (p *page) costs(r *play.Result) {
 	if r.Cost == nil {
 		return
 	}
-	p.printf("<p>Server: <b>%s µs</b> CPU per query (%s user, %s system), %.1f MB, %.2f context switches per query",
+	p.printf("<p>Server: <b>%s µs</b> CPU per query (%s user, %s system), %.2f cores busy, %.1f MB, %.2f context switches per query",
 		number(us(r.CPU())), number(us(r.Cost.User)/float64(max(1, r.Load.Total.Sent))), number(us(r.Cost.System)/float64(max(1, r.Load.Total.Sent))),
-		float64(r.Cost.RSS)/1e6, r.Switches())
+		r.Cost.Cores(), float64(r.Cost.RSS)/1e6, r.Switches())
 	if r.Allocations > 0 {
 		p.printf(", %.2f allocations per query", r.AllocationsEach())
 	}

@@ -28,8 +28,8 @@ func textOfPlay(b *strings.Builder, r *play.Result) {
 	fmt.Fprintf(b, "server: %s (%s)\n", r.Server, strings.TrimSpace(r.Version))
 	_ = r.Load.WriteTable(b) // into memory: it cannot fail
 	if r.Cost != nil {
-		fmt.Fprintf(b, "server: %.2f µs CPU per query (user %.0f %%), %.1f MB, %.2f context switches per query", us(r.CPU()),
-			100*share(r.Cost.User.Seconds(), r.Cost.CPU().Seconds()), float64(r.Cost.RSS)/1e6, r.Switches())
+		fmt.Fprintf(b, "server: %.2f µs CPU per query (user %.0f %%), %.2f cores busy, %.1f MB, %.2f context switches per query", us(r.CPU()),
+			100*share(r.Cost.User.Seconds(), r.Cost.CPU().Seconds()), r.Cost.Cores(), float64(r.Cost.RSS)/1e6, r.Switches())
 		if r.Allocations > 0 {
 			fmt.Fprintf(b, ", %.2f allocations per query", r.AllocationsEach())
 		}

@@ -26,6 +26,7 @@ type runFlags struct {
 	finder
 	scenario, server, target, start, behind string
 	names, services, domain, ca, out        string
+	profile                                 string
 	rate                                    string
 	length, spin                            time.Duration
 	pid                                     int
@@ -45,6 +46,7 @@ func (f *runFlags) set(flags *flag.FlagSet) {
 	flags.StringVar(&f.domain, "domain", "cluster.local", "the cluster's `DOMAIN`, for -services")
 	flags.StringVar(&f.rate, "rate", "", "queries per second at the highest, such as `10k`, in place of the scenario's")
 	flags.DurationVar(&f.length, "for", 0, "how `long` the load lasts, in place of the scenario's")
+	flags.StringVar(&f.profile, "profile", "", "save a CPU profile of -server nodens in this `FILE`, for go tool pprof")
 	flags.BoolVar(&f.pin, "pin", false, "keep the server on one core and the generator on the others")
 	flags.DurationVar(&f.spin, "spin", 0, "poll instead of sleeping so `long` before each query, 0 to 1ms")
 	flags.StringVar(&f.ca, "ca", "", "the certificates to trust with transport dot: a PEM `FILE`")
@@ -90,7 +92,7 @@ func warnRemote(o output, cfg play.Config) {
 // config is what the flags say. Everything wrong with files is found here,
 // before anything is sent.
 func (f *runFlags) config() (play.Config, error) {
-	cfg := play.Config{PID: f.pid, AllowRemote: f.remote, Spin: f.spin}
+	cfg := play.Config{PID: f.pid, AllowRemote: f.remote, Spin: f.spin, Profile: f.profile}
 	var err error
 	if cfg.Scenario, err = f.readScenario(); err != nil {
 		return cfg, err
@@ -194,7 +196,7 @@ func (f *runFlags) chooseServer(cfg *play.Config) error {
 			return err
 		}
 		cfg.Server = &play.Server{
-			Name: peer.Name, Version: c.Version, Fixed: peer.Fixed, Allocations: peer.Allocations,
+			Name: peer.Name, Version: c.Version, Fixed: peer.Fixed, Allocations: peer.Allocations, Profile: peer.Profile,
 			Start: func(s peers.Setup, cpus []int) (*peers.Process, error) { return peer.Start(c.Path, s, cpus) },
 		}
 	}
