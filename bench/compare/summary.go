@@ -24,7 +24,7 @@ func micro(d time.Duration) float64 { return float64(d) / float64(time.Microseco
 
 // CPU is the server's CPU time per query.
 func CPU() Metric {
-	return Metric{"CPU µs/query", func(r *play.Result) (float64, bool) { return micro(r.CPU()), r.Cost != nil }}
+	return Metric{"CPU µs per query", func(r *play.Result) (float64, bool) { return micro(r.CPU()), r.Cost != nil }}
 }
 
 // Metrics lists what a table shows, CPU time first.
@@ -52,8 +52,8 @@ func Metrics() []Metric {
 			return 100 * float64(t.Sent-t.Right) / float64(max(1, t.Sent))
 		})},
 		{"RSS MB", accounted(func(r *play.Result) float64 { return float64(r.Cost.RSS) / 1e6 })},
-		{"switches/query", accounted((*play.Result).Switches)},
-		{"allocs/query", func(r *play.Result) (float64, bool) { return r.AllocationsEach(), r.Allocations > 0 }},
+		{"switches per query", accounted((*play.Result).Switches)},
+		{"allocs per query", func(r *play.Result) (float64, bool) { return r.AllocationsEach(), r.Allocations > 0 }},
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 func (p *page) compare(o *compare.Outcome) {
-	p.printf("<p>The same load against each server, one at a time, %d rounds, in a different order each round. Medians; the least and the most beneath; × is the ratio to %s in the same round.</p>\n", o.Rounds, esc(o.Base))
+	p.printf("<p>The same load against each server, one at a time; rounds: %d, in a different order each. Medians; the least and the most beneath; × is the ratio to %s in the same round.</p>\n", o.Rounds, esc(o.Base))
 	p.printf("<h2>CPU time of the server per query, µs</h2>\n")
 	p.mainTable(o)
 	for _, point := range o.Points {
@@ -50,6 +50,9 @@ func htmlCell(o *compare.Outcome, server, point string) string {
 	text := number(s.Median)
 	if r, ok := o.Ratio(server, point, compare.CPU()); ok {
 		text += fmt.Sprintf("  ×%.2f", r.Median)
+	}
+	if s.Rounds < 2 {
+		return text
 	}
 	return fmt.Sprintf("%s|%s to %s", text, number(s.Min), number(s.Max))
 }

@@ -239,7 +239,7 @@ func usagePlot(r *play.Result) string {
 	}
 	p := newPlot("cores over time", 220, 34, x, linear(cores, "cores busy", plainText)).marks(r)
 	p.curve(busy, styleOf(0))
-	q := newPlot("memory over time", 220, 34, x, linear(rss, "resident memory, MB", plainText)).marks(r)
+	q := newPlot("memory over time", 220, 34, x, linear(rss, "memory, MB", plainText)).marks(r)
 	q.curve(memory, styleOf(3))
 	return p.svg() + q.svg()
 }

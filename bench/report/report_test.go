@@ -88,7 +88,7 @@ func TestPageOfAPlay(t *testing.T) {
 	}
 	for _, want := range []string{
 		"Servers &lt;die&gt; &amp; come back.", "at 2.0 s: all &lt;silent&gt;", "600 µs</b> CPU per query", "Latency over time",
-		"SERVFAIL</text>", `<td class="bad">900</td>`, "resident memory, MB", "Distribution of latency",
+		"SERVFAIL</text>", `<td class="bad">900</td>`, "memory, MB", "Distribution of latency",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not say %q", want)

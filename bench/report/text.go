@@ -51,7 +51,7 @@ func share(part, of float64) float64 {
 }
 
 func textOfCompare(b *strings.Builder, o *compare.Outcome) {
-	fmt.Fprintf(b, "CPU time of the server per query in µs, and its ratio to %s: median of %d rounds (least - most)\n\n", o.Base, o.Rounds)
+	fmt.Fprintf(b, "CPU time of the server per query in µs, and its ratio to %s: median (least-most); rounds: %d\n\n", o.Base, o.Rounds)
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprint(t, "server")
 	for _, p := range o.Points {
@@ -79,6 +79,9 @@ func cpuCell(o *compare.Outcome, server, point string) string {
 		return "-"
 	}
 	r, _ := o.Ratio(server, point, compare.CPU())
+	if s.Rounds < 2 {
+		return fmt.Sprintf("%s %.2fx", number(s.Median), r.Median)
+	}
 	return fmt.Sprintf("%s (%s-%s) %.2fx", number(s.Median), number(s.Min), number(s.Max), r.Median)
 }
 
