@@ -1,6 +1,8 @@
 package upstream
 
 import (
+	"bytes"
+	"math/rand/v2"
 	"time"
 
 	"github.com/nodens-dns/nodens/forwarder/wire"
@@ -19,6 +21,9 @@ const (
 	gotSignal
 	// gotHint: a bare FORMERR. The server seems not to understand EDNS.
 	gotHint
+	// gotCase: a reply whose question differs in the case of letters only.
+	// Either it is forged or the server does not repeat them.
+	gotCase
 	// gotEnd: err says that it failed; nothing more comes.
 	gotEnd
 	// gotStale: the connection had been in use and was closed without a reply;
@@ -72,6 +77,8 @@ type attempt struct {
 	wasEDNS  bool // without EDNS because the reply to EDNS was a rejection
 	byTCP    bool
 	fallback bool // over TCP because the UDP reply was truncated
+	mixed    bool // the letters of the name are in random case
+	recased  bool // asked again because a reply had other letters
 	alt      bool // at the target's other family
 	fresh    bool // demands a new connection
 	missed   bool // its silence was counted
@@ -90,6 +97,7 @@ type attempt struct {
 
 	buf   [maxFrame]byte
 	frame []byte // length prefix and query
+	name  []byte // as the client spelled it; borrowed
 }
 
 func (a *attempt) query() []byte { return a.frame[2:] }
@@ -102,6 +110,16 @@ func (a *attempt) write(q *wire.Query, udpSize uint16) {
 	a.frame = wire.AppendQuery(a.buf[:2], q, 0, udpSize)
 	n := len(a.frame) - 2
 	a.frame[0], a.frame[1] = byte(n>>8), byte(n)
+	a.name = q.Name()
+	if a.mixed {
+		mixCase(a.query()[wire.HeaderLen:][:len(a.name)], rand.Uint64)
+	}
+}
+
+// repeats reports whether a reply that matches has the letters of the question.
+func (a *attempt) repeats(msg []byte) bool {
+	end := wire.HeaderLen + len(a.name)
+	return bytes.Equal(msg[wire.HeaderLen:end], a.query()[wire.HeaderLen:end])
 }
 
 // register prepares a for a carrier, which calls it under its lock.
@@ -114,6 +132,7 @@ func (a *attempt) register(via carrier, id uint16) {
 // calls it under its lock and forgets the attempt.
 func (a *attempt) deliver(r wire.Reply) {
 	a.bytes = append(a.bytes[:0], r.Msg...)
+	copy(a.bytes[wire.HeaderLen:], a.name)
 	r.Msg = a.bytes
 	a.reply = r
 	a.tell(gotReply, nil)

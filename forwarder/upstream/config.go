@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"crypto/x509"
 	"math/rand/v2"
 	"strconv"
 	"time"
@@ -47,6 +48,18 @@ type Config struct {
 	// a server in order has an A record for. Without it, and with External, only
 	// servers that failed are probed, by default for the NS records of the root.
 	Probe string
+
+	// KeepCase asks external servers over UDP in the client's letter case. By
+	// default it is mixed, because a forger then has to guess it; servers that do
+	// not repeat it are found out. Has no effect without External.
+	KeepCase bool
+	// Roots are the authorities that members with a TLSName are verified with.
+	// Default: the system's.
+	Roots *x509.CertPool
+	// PacketRate bounds the questions put in a second, retries included: some
+	// networks drop what is more. Then there are no hedges, and queries wait
+	// for their turn within their budget. Default 0: no bound.
+	PacketRate int
 
 	// Budget is the longest an exchange takes, 100 ms to 30 s. Default 2 s,
 	// below the time after which the most impatient clients ask again; external

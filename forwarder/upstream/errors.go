@@ -30,6 +30,7 @@ const (
 	ErrEjected   Error = "the server is not there"
 	ErrMalformed Error = "the server's reply is malformed"
 	ErrMismatch  Error = "the server sent something else than the reply over TCP"
+	ErrTLS       Error = "the server could not be spoken to over TLS: check its name and our certificate authorities"
 	ErrNoAddress Error = "the server has no address for this transport"
 	ErrTooMany   Error = "the group's bound on open sockets is reached: raise it or use fewer servers"
 	ErrFull      Error = "the server's TCP connections have as many queries in flight as they may"

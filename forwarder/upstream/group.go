@@ -26,6 +26,7 @@ type Group struct {
 	count     counters
 	hedges    hedges
 	whileOut  limit // of packets while every target is out
+	packets   limit // of all, with Config.PacketRate
 	fast      zoneSet
 	prober    *prober
 	synced    atomic.Bool // a probe was answered: its name is there

@@ -12,6 +12,7 @@ const (
 	outInterval = 50 * time.Millisecond // between two packets
 	outBurst    = 20
 	holdFor     = 50 * time.Millisecond // a held query looks again after this
+	packetBurst = 20                    // of Config.PacketRate, as a part of a second
 )
 
 // limit bounds packets in time: one for each interval, and a burst that was

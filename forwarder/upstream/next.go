@@ -27,7 +27,7 @@ func (x *exchange) next() {
 
 // mayHedge reports whether a copy may be put to a target that was not asked yet.
 func (x *exchange) mayHedge() bool {
-	return x.untried() && !allOut(x.cands) && x.group.hedges.take()
+	return x.group.cfg.PacketRate == 0 && x.untried() && !allOut(x.cands) && x.group.hedges.take()
 }
 
 // attempt makes the next attempt, and the one after it if that fails at once.
@@ -61,11 +61,14 @@ func (x *exchange) attempt() {
 // mayAsk reports whether one more packet may go out.
 func (x *exchange) mayAsk() bool {
 	g := x.group
-	if !allOut(x.cands) || g.whileOut.take(x.now, outInterval, outBurst) {
-		return true
+	ok := !allOut(x.cands) || g.whileOut.take(x.now, outInterval, outBurst)
+	if rate := g.cfg.PacketRate; ok && rate > 0 {
+		ok = g.packets.take(x.now, time.Second/time.Duration(rate), max(rate/packetBurst, 1))
 	}
-	g.count.held.Add(1)
-	return false
+	if !ok {
+		g.count.held.Add(1)
+	}
+	return ok
 }
 
 // plan sets the time of the attempt after a. The first silence may be a lost

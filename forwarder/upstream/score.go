@@ -23,6 +23,9 @@ type score struct {
 	plainUntil atomic.Int64 // asked without EDNS until then
 	altUntil   atomic.Int64 // asked at its other family until then
 
+	caseFaults    atomic.Uint32 // replies in a row with other letters
+	sameCaseUntil atomic.Int64  // asked in the client's letters until then
+
 	sent, timeouts, hardErrors, ejections atomic.Uint64
 	ignored                               [IgnoredKinds]atomic.Uint64
 	replies                               [RCodeClasses]histogram

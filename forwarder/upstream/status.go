@@ -37,7 +37,9 @@ const (
 	IgnoredUnparsable
 	// IgnoredLate: the query's exchange had ended.
 	IgnoredLate
-	IgnoredKinds = 6 // how many there are
+	// IgnoredWrongCase: the right question in other letters than it was put.
+	IgnoredWrongCase
+	IgnoredKinds = 7 // how many there are
 )
 
 // DurationBuckets is how many bounded buckets a Histogram has. Bucket i counts
@@ -81,6 +83,7 @@ type TargetStatus struct {
 	SRTT     time.Duration // smoothed round-trip time; 0 before the first reply
 	Plain    bool          // asked without EDNS for a while
 	Alt      bool          // asked at its other address family for a while
+	SameCase bool          // asked in the client's letter case for a while: it does not repeat another
 
 	Sent       uint64 // queries handed to the kernel, over all transports
 	Timeouts   uint64 // attempts that ended unanswered after their retry time
@@ -99,7 +102,7 @@ type Status struct {
 	Attempts      uint64 // questions put for them
 	Retries       uint64 // attempts after an exchange's first, hedges included
 	Probes        uint64 // questions put to see how a target is
-	Held          uint64 // times that an attempt had to wait because every target is out
+	Held          uint64 // times that an attempt had to wait: every target is out, or the packet rate is reached
 	Exhausted     uint64 // exchanges without any reply
 	TCPFallbacks  uint64 // truncated replies asked again over TCP
 	EDNSFallbacks uint64 // questions put again without EDNS

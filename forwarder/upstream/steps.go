@@ -19,6 +19,8 @@ func (x *exchange) ask(a *attempt, t *target) {
 	a.byTCP = x.group.cfg.ForceTCP || !t.speaksUDP()
 	a.plain = int64(x.now) < s.plainUntil.Load()
 	a.alt = int64(x.now) < s.altUntil.Load()
+	cfg := &x.group.cfg
+	a.mixed = cfg.External && !cfg.KeepCase && !a.byTCP && int64(x.now) >= s.sameCaseUntil.Load()
 	x.put(a)
 }
 
@@ -68,6 +70,10 @@ func (x *exchange) handle(ev event) bool {
 		return x.replied(a)
 	case gotHint:
 		x.askPlain(a)
+	case gotCase:
+		a.leave(unused)
+		a.mixed, a.recased = false, true
+		x.askTCP(a)
 	case gotStale:
 		if !x.freed {
 			x.freed, a.fresh, a.via = true, true, nil
@@ -173,6 +179,12 @@ func (x *exchange) failed(a *attempt, err error, p progress) {
 	if isUnreachable(err) && !a.alt && a.to.hasBoth(a.byTCP) {
 		s.altUntil.Store(int64(x.now + altFor))
 		a.alt = true
+		x.again(a)
+		return
+	}
+	if a.recased {
+		// Nobody can forge over TCP, but if it cannot be had, UDP has to do.
+		a.recased, a.byTCP, a.fallback = false, false, false
 		x.again(a)
 		return
 	}

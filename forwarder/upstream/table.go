@@ -43,6 +43,10 @@ type Member struct {
 	Pod                      string // for display; empty for plain servers
 	UDP, TCP, AltUDP, AltTCP netip.AddrPort
 	State                    State
+	// TLSName has the member asked over TLS (RFC 7858) at its TCP addresses
+	// only, and is the name that its certificate must be for. Its UDP addresses
+	// are not used. Empty: without TLS.
+	TLSName string
 }
 
 // addr names the member: its first valid address.

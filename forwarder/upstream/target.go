@@ -37,6 +37,9 @@ type target struct {
 }
 
 func (m *Member) addrs() [pathCount]netip.AddrPort {
+	if m.TLSName != "" { // there must be no way around it
+		return [pathCount]netip.AddrPort{tcpPath: m.TCP, tcpPath + altFamily: m.AltTCP}
+	}
 	return [pathCount]netip.AddrPort{m.UDP, m.TCP, m.AltUDP, m.AltTCP}
 }
 
@@ -52,13 +55,13 @@ func newTarget(g *Group, m Member, tier int, old *target) *target {
 	t.score.near.Store(tier == NodeTier)
 	for i, addr := range m.addrs() {
 		switch {
-		case old != nil && old.member.addrs()[i] == addr:
+		case old != nil && old.member.addrs()[i] == addr && old.member.TLSName == m.TLSName:
 			t.paths[i] = old.paths[i]
 		case !addr.IsValid():
 		case i%altFamily == udpPath:
 			t.paths[i] = newUDPPool(g, t.score, addr)
 		default:
-			t.paths[i] = newTCPPool(g, t.score, addr)
+			t.paths[i] = newTCPPool(g, t.score, addr, m.TLSName)
 		}
 	}
 	return t
@@ -123,6 +126,7 @@ func (t *target) status(cfg *Config, now time.Duration) TargetStatus {
 		SRTT:     t.score.estimate(speaking).srtt,
 		Plain:    int64(now) < t.score.plainUntil.Load(),
 		Alt:      int64(now) < t.score.altUntil.Load(),
+		SameCase: int64(now) < t.score.sameCaseUntil.Load(),
 
 		Sent:       t.score.sent.Load(),
 		Timeouts:   t.score.timeouts.Load(),

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"crypto/tls"
 	"net/netip"
 	"sync"
 	"time"
@@ -12,6 +13,8 @@ type tcpPool struct {
 	group *Group
 	score *score
 	addr  netip.AddrPort
+	tls   *tls.Config // nil: without
+	depth int         // queries in flight on one connection
 
 	mu    sync.Mutex
 	conns []*tcpConn            // in use
@@ -20,11 +23,15 @@ type tcpPool struct {
 	ended error                 // why no more may be sent
 }
 
-func newTCPPool(g *Group, s *score, addr netip.AddrPort) *tcpPool {
+func newTCPPool(g *Group, s *score, addr netip.AddrPort, tlsName string) *tcpPool {
 	if !addr.IsValid() {
 		return nil
 	}
-	return &tcpPool{group: g, score: s, addr: addr, open: map[*tcpConn]struct{}{}}
+	p := &tcpPool{group: g, score: s, addr: addr, depth: g.cfg.TCPDepth, open: map[*tcpConn]struct{}{}}
+	if tlsName != "" {
+		p.tls, p.depth = tlsConfig(&g.cfg, tlsName), max(tlsDepth, p.depth)
+	}
+	return p
 }
 
 // send puts a's question. The attempt is the connection's until it tells the
@@ -62,7 +69,7 @@ func (p *tcpPool) conn(fresh bool, now time.Duration) (*tcpConn, error) {
 	p.conns = inUse
 	cfg := &p.group.cfg
 	patience := max(p.score.estimate(fast).srtt, p.score.estimate(slow).srtt, time.Millisecond)
-	i := chooseConn(p.loads, cfg.TCPDepth, cfg.TCPConns, patience, fresh)
+	i := chooseConn(p.loads, p.depth, cfg.TCPConns, patience, fresh)
 	switch {
 	case i == openConn:
 		return p.dial(now)

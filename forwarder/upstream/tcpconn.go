@@ -108,9 +108,7 @@ func (c *tcpConn) freeID() uint16 {
 // run is the connection's goroutine: it dials, then reads until the end.
 func (c *tcpConn) run() {
 	defer c.pool.forget(c)
-	cfg := &c.pool.group.cfg
-	dialer := net.Dialer{Timeout: cfg.TCPDial, KeepAlive: -1}
-	conn, err := dialer.DialContext(c.pool.group.ctx, "tcp", c.pool.addr.String())
+	conn, err := c.pool.connect()
 	if err != nil {
 		c.fail(err)
 		return

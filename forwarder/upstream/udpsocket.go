@@ -234,6 +234,14 @@ func (s *udpSocket) match(msg []byte, was asked, known bool) (why Ignored, ignor
 	case !wire.Matches(msg, a.query()):
 		return IgnoredWrongQuestion, true
 	}
+	if a.mixed {
+		same := a.repeats(msg)
+		s.pool.score.sameCase(s.pool.group.cfg.Now(), same)
+		if !same {
+			a.signal(gotCase, nil)
+			return IgnoredWrongCase, true
+		}
+	}
 	reply, err := wire.ParseReply(msg)
 	if err != nil {
 		a.signal(gotSignal, ErrMalformed)
