@@ -72,7 +72,11 @@ func (r RouteConfig) source() string {
 	}
 	var servers []string
 	for _, s := range r.Servers {
-		servers = append(servers, s.String())
+		text := s.String()
+		if name := r.TLSNames[s]; name != "" {
+			text = "tls://" + text + "#" + name
+		}
+		servers = append(servers, text)
 	}
 	return strings.Join(servers, " ")
 }

@@ -115,6 +115,9 @@ type RouteConfig struct {
 	Topology TopologyConfig
 	// Servers are fixed.
 	Servers []netip.AddrPort
+	// TLSNames are the names in the certificates of those servers that are asked
+	// over TLS only. Default none.
+	TLSNames map[netip.AddrPort]string
 	// ResolvConf names a file whose nameservers are followed.
 	ResolvConf string
 	// Choose is which of several equally near servers is asked: "balanced"
@@ -144,6 +147,13 @@ type RouteConfig struct {
 	// kubernetes.default.svc below the cluster's domain, which shows that the
 	// server knows the cluster; otherwise the root.
 	Probe string
+	// MixCase asks servers without a topology over UDP in letters of mixed case,
+	// which a forger has to guess. Default true.
+	MixCase bool
+	// PacketsPerSecond bounds the questions that the route puts to its servers,
+	// 0 (no bound, default) to 1000000: some clouds drop what a machine asks
+	// above 1024.
+	PacketsPerSecond int
 	// SocketsPerServer bounds the UDP sockets to one server, 1 to 256;
 	// default 4 with a topology, otherwise 32: on a longer way more ports
 	// make a forged reply harder.
@@ -239,6 +249,6 @@ func defaultRoute(cluster bool) RouteConfig {
 	}
 	return RouteConfig{
 		Choose: "balanced", MaxTTL: time.Hour, MaxNegativeTTL: 30 * time.Second, Stale: true,
-		Timeout: 4 * time.Second, Probe: ".", SocketsPerServer: 32,
+		Timeout: 4 * time.Second, Probe: ".", MixCase: true, SocketsPerServer: 32,
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/nodens-dns/nodens/forwarder/upstream"
 )
 
 func noEnv(string) string { return "" }
@@ -112,11 +114,11 @@ stopGrace: 5s
 		},
 		{
 			Zones: []string{"."}, Servers: addrPorts("192.0.2.1:53", "192.0.2.2:5300", "[2001:db8::1]:53", "[2001:db8::2]:54"), Choose: "sequential",
-			MaxTTL: time.Hour, MaxNegativeTTL: 30 * time.Second, Stale: true, Timeout: 2 * time.Second, SocketsPerServer: 8, Probe: ".",
+			MaxTTL: time.Hour, MaxNegativeTTL: 30 * time.Second, Stale: true, Timeout: 2 * time.Second, SocketsPerServer: 8, Probe: ".", MixCase: true,
 		},
 		{
 			Zones: []string{"corp.example."}, ResolvConf: "/r.conf", Choose: "balanced", MaxTTL: time.Hour, MaxNegativeTTL: time.Minute,
-			Timeout: 4 * time.Second, SocketsPerServer: 32, Probe: ".",
+			Timeout: 4 * time.Second, SocketsPerServer: 32, Probe: ".", MixCase: true,
 		},
 	}
 	want.Routes[0].Topology = defaultRoute(true).Topology
@@ -332,6 +334,41 @@ func TestDomains(t *testing.T) {
 		}
 		if diff := cmp.Diff(tc.fast, r.fastZones()); diff != "" {
 			t.Errorf("%s: fast zones (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestServersOverTLS(t *testing.T) {
+	read := func(server string) (Config, error) {
+		return readConfig("f", []byte("version: v1\nroutes:\n- zones: [.]\n  servers: [\""+server+"\"]\n"), noEnv)
+	}
+	for server, want := range map[string]string{
+		"tls://192.0.2.1#dns.example":          "tls://192.0.2.1:853#dns.example",
+		"tls://192.0.2.1:8853@dns.example":     "tls://192.0.2.1:8853#dns.example",
+		"tls://2001:db8::1#dns.example":        "tls://[2001:db8::1]:853#dns.example",
+		"tls://[2001:db8::1]:8853#dns.example": "tls://[2001:db8::1]:8853#dns.example",
+	} {
+		c, err := read(server)
+		if err != nil {
+			t.Errorf("%s: %v", server, err)
+			continue
+		}
+		if got := c.Routes[0].source(); got != want {
+			t.Errorf("%s: %s, want %s", server, got, want)
+		}
+		table := plainTable(c.Routes[0].Servers, c.Routes[0].TLSNames)
+		if m := table.Tiers[upstream.ClusterTier]; len(m) != 1 || m[0].TLSName != "dns.example" {
+			t.Errorf("%s: members %+v", server, m)
+		}
+	}
+	for server, want := range map[string]string{
+		"tls://192.0.2.1":          "without the name",
+		"tls://192.0.2.1#":         "without the name",
+		"tls://dns.example#a.test": "write an IP address",
+		"tls://0.0.0.0#a.test":     "every address",
+	} {
+		if _, err := read(server); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", server, err)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func (f *configFile) route(path string, n *yaml.Node) RouteConfig {
 	f.object(path, n, fields{
 		"zones":      func(path string, n *yaml.Node) { f.zones(path, n, &r) },
 		"topology":   f.section(f.topology(&r.Topology)),
-		"servers":    func(path string, n *yaml.Node) { f.serverList(path, n, &r.Servers) },
+		"servers":    func(path string, n *yaml.Node) { f.serverList(path, n, &r.Servers, &r.TLSNames) },
 		"resolvConf": f.to(&r.ResolvConf),
 		"cache": f.section(fields{
 			"maxTTL":         f.time(&r.MaxTTL, time.Second, 24*time.Hour),
@@ -36,6 +36,8 @@ func (f *configFile) route(path string, n *yaml.Node) RouteConfig {
 		"probe":            func(path string, n *yaml.Node) { f.name(path, n, &r.Probe) },
 		"forceTCP":         f.flag(&r.ForceTCP),
 		"timeout":          f.time(&r.Timeout, 100*time.Millisecond, 10*time.Second),
+		"mixCase":          f.flag(&r.MixCase),
+		"packetsPerSecond": f.number(&r.PacketsPerSecond, 0, 1000000),
 		"socketsPerServer": f.number(&r.SocketsPerServer, 1, 256),
 	}, "zones")
 	return r
@@ -87,9 +89,11 @@ func (f *configFile) zones(path string, n *yaml.Node, r *RouteConfig) {
 	})
 }
 
-func (f *configFile) serverList(path string, n *yaml.Node, to *[]netip.AddrPort) {
+// serverList reads addresses, and where names is given the names of servers that
+// are asked over TLS.
+func (f *configFile) serverList(path string, n *yaml.Node, to *[]netip.AddrPort, names *map[netip.AddrPort]string) {
 	f.list(path, n, "server addresses", func(path string, n *yaml.Node) {
-		address, ok := f.addrPort(path, n, 53)
+		address, name, ok := f.server(path, n, names != nil)
 		if !ok {
 			return
 		}
@@ -104,9 +108,34 @@ func (f *configFile) serverList(path string, n *yaml.Node, to *[]netip.AddrPort)
 			return
 		}
 		*to = append(*to, address)
+		if name != "" {
+			if *names == nil {
+				*names = map[netip.AddrPort]string{}
+			}
+			(*names)[address] = name
+		}
 		f.servers = append(f.servers, serverLine{address: address, path: path, line: n.Line})
 	})
 	if len(*to) > maxServers {
 		f.add(n.Line, fmt.Sprintf("%s has %d servers", path, len(*to)), fmt.Sprintf("keep at most %d", maxServers))
 	}
+}
+
+// server reads an address, or tls://ADDRESS#NAME where that is allowed.
+func (f *configFile) server(path string, n *yaml.Node, allowTLS bool) (address netip.AddrPort, name string, ok bool) {
+	rest, overTLS := strings.CutPrefix(n.Value, "tls://")
+	if !overTLS || !allowTLS || n.Kind != yaml.ScalarNode {
+		address, ok = f.addrPort(path, n, 53)
+		return address, "", ok
+	}
+	at := strings.LastIndexAny(rest, "#@")
+	if at < 0 || at+1 == len(rest) {
+		f.add(n.Line, fmt.Sprintf("%s is %q, without the name in the server's certificate", path, n.Value),
+			"write it behind the address, as in tls://192.0.2.1#dns.example")
+		return netip.AddrPort{}, "", false
+	}
+	bare := *n
+	bare.Value, name = rest[:at], rest[at+1:]
+	address, ok = f.addrPort(path, &bare, 853)
+	return address, name, ok
 }

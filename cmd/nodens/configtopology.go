@@ -26,10 +26,10 @@ func (f *configFile) topology(t *TopologyConfig) fields {
 		},
 		"ports":     f.section(fields{"udp": f.to(&t.UDPPort), "tcp": f.to(&t.TCPPort)}),
 		"hints":     f.word(&t.Hints, "honor", "ignore"),
-		"local":     func(path string, n *yaml.Node) { f.serverList(path, n, &t.Local) },
+		"local":     func(path string, n *yaml.Node) { f.serverList(path, n, &t.Local, nil) },
 		"domain":    func(path string, n *yaml.Node) { f.name(path, n, &t.Domain) },
-		"clusterIP": func(path string, n *yaml.Node) { f.serverList(path, n, &t.ClusterIP) },
-		"fallback":  func(path string, n *yaml.Node) { f.serverList(path, n, &t.Fallback) },
+		"clusterIP": func(path string, n *yaml.Node) { f.serverList(path, n, &t.ClusterIP, nil) },
+		"fallback":  func(path string, n *yaml.Node) { f.serverList(path, n, &t.Fallback, nil) },
 	}
 }
 

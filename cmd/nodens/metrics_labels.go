@@ -113,6 +113,8 @@ func ignoredName(kind int) string {
 		return "wrong_question"
 	case upstream.IgnoredUnparsable:
 		return "unparsable"
+	case upstream.IgnoredWrongCase:
+		return "wrong_case"
 	default:
 		return "late"
 	}

@@ -211,6 +211,9 @@ func (r *routeSnapshot) serverReport(t *upstream.TargetStatus, now time.Duration
 	if t.Alt {
 		why = append(why, "asked at its address of the other family for a while")
 	}
+	if t.SameCase {
+		why = append(why, "asked in the client's letters for a while, because it does not repeat others")
+	}
 	s.Why = strings.Join(why, "; ")
 	return s
 }

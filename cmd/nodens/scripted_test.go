@@ -64,12 +64,12 @@ func (s *scripted) ServeDNS(w dns.ResponseWriter, query *dns.Msg) {
 		reply.SetEdns0(1232, opt.Do())
 	}
 	name, count := query.Question[0].Name, 1
-	switch {
-	case strings.HasPrefix(name, "nx"):
+	switch lower := strings.ToLower(name); {
+	case strings.HasPrefix(lower, "nx"):
 		reply.Rcode, count = dns.RcodeNameError, 0
 		soa, _ := dns.NewRR("example. 60 IN SOA ns.example. h.example. 1 1 1 1 60")
 		reply.Ns = append(reply.Ns, soa)
-	case strings.HasPrefix(name, "big"):
+	case strings.HasPrefix(lower, "big"):
 		count = 200
 	}
 	for i := range count {

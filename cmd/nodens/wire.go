@@ -73,7 +73,7 @@ func newRoute(spec routeSpec, b base) (*route, error) {
 	case c.ResolvConf != "":
 		err = r.followResolvConf(b)
 	default:
-		r.group.Update(plainTable(c.Servers))
+		r.group.Update(plainTable(c.Servers, c.TLSNames))
 		r.ready = closed()
 	}
 	if err != nil {
@@ -95,6 +95,8 @@ func groupConfig(spec routeSpec, b base) upstream.Config {
 		Budget:     c.Timeout,
 		SlowBudget: c.patience(),
 		Sockets:    c.SocketsPerServer,
+		KeepCase:   !c.MixCase,
+		PacketRate: c.PacketsPerSecond,
 	}
 	if c.topological() {
 		config.Fast = c.fastZones()
@@ -150,23 +152,24 @@ func (r *route) watch(b base) (err error) {
 func (r *route) followResolvConf(b base) error {
 	follow := resolvConf{
 		path: r.spec.config.ResolvConf, listen: r.spec.listen, own: b.own, log: b.log,
-		publish: func(servers []netip.AddrPort) { r.group.Update(plainTable(servers)) },
+		publish: func(servers []netip.AddrPort) { r.group.Update(plainTable(servers, nil)) },
 	}
 	servers, left, err := follow.read()
 	if warning := follow.warning(left, servers, err); len(servers) == 0 {
 		return errors.New(warning)
 	}
-	r.group.Update(plainTable(servers))
+	r.group.Update(plainTable(servers, nil))
 	r.ready = closed()
 	r.tasks = []task{{"resolv.conf", follow.run}}
 	return nil
 }
 
-// plainTable is the table of servers that have no distance.
-func plainTable(servers []netip.AddrPort) upstream.Table {
+// plainTable is the table of servers that have no distance. Those with a name
+// are asked over TLS.
+func plainTable(servers []netip.AddrPort, names map[netip.AddrPort]string) upstream.Table {
 	var t upstream.Table
 	for _, s := range servers {
-		t.Tiers[upstream.ClusterTier] = append(t.Tiers[upstream.ClusterTier], upstream.Member{UDP: s, TCP: s})
+		t.Tiers[upstream.ClusterTier] = append(t.Tiers[upstream.ClusterTier], upstream.Member{UDP: s, TCP: s, TLSName: names[s]})
 	}
 	return t
 }

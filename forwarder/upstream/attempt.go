@@ -132,10 +132,25 @@ func (a *attempt) register(via carrier, id uint16) {
 // calls it under its lock and forgets the attempt.
 func (a *attempt) deliver(r wire.Reply) {
 	a.bytes = append(a.bytes[:0], r.Msg...)
-	copy(a.bytes[wire.HeaderLen:], a.name)
 	r.Msg = a.bytes
+	if a.mixed {
+		a.restore(&r)
+	}
 	a.reply = r
 	a.tell(gotReply, nil)
+}
+
+// restore gives a reply the letters of the client's name: in the question, and
+// in the owners of records that repeat the name instead of pointing at it.
+func (a *attempt) restore(r *wire.Reply) {
+	mixed := a.query()[wire.HeaderLen:][:len(a.name)]
+	var rr wire.Record
+	for records := r.Records(); records.Next(&rr); {
+		if owner := r.Msg[rr.Owner:]; bytes.HasPrefix(owner, mixed) {
+			copy(owner, a.name)
+		}
+	}
+	copy(r.Msg[wire.HeaderLen:], a.name)
 }
 
 // signal tells of a failure, once a run. The carrier calls it under its lock.

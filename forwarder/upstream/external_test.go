@@ -46,7 +46,11 @@ func TestLettersAreMixed(t *testing.T) {
 	s := serve(t, good(t))
 	g := group(t, external, plain(s))
 	for range 5 {
-		mustAnswer(t, g, longName, wire.NoError) // demands the question as it was put
+		r, _ := mustAnswer(t, g, longName, wire.NoError) // demands the question as it was put
+		var m dns.Msg
+		if err := m.Unpack(r.Msg); err != nil || m.Answer[0].Header().Name != longName+"." {
+			t.Errorf("answer %v (%v)", m.Answer, err)
+		}
 	}
 	seen := map[string]bool{}
 	for _, name := range asked(t, s, false) {
