@@ -7,12 +7,16 @@ import (
 
 	"github.com/nodens-dns/nodens/forwarder"
 	"github.com/nodens-dns/nodens/forwarder/listener"
+	"github.com/nodens-dns/nodens/forwarder/upstream"
+	"github.com/nodens-dns/nodens/forwarder/wire"
 )
 
 // handler gives the queries of all listeners to the forwarder of the moment.
 // A reload puts another forwarder there; a query ends with the one it met.
 type handler struct {
 	current atomic.Pointer[forwarder.Forwarder]
+	// looped hears of names that were asked to find loops.
+	looped func(name []byte) bool
 }
 
 var _ listener.Handler = (*handler)(nil)
@@ -25,6 +29,9 @@ func (h *handler) Lookup(dst, query []byte, from listener.Peer) ([]byte, listene
 
 // Resolve implements [listener.Handler].
 func (h *handler) Resolve(ctx context.Context, dst, query []byte, from listener.Peer) ([]byte, listener.Verdict) {
+	if q, _ := wire.ParseQuery(query); q.HasQuestion() && upstream.IsLoopName(q.Name()) && h.looped(q.Name()) {
+		return wire.AppendError(dst[:0], &q, wire.ServFail, wire.MinUDPSize, wire.NoEDE), listener.Answered
+	}
 	reply, verdict := h.current.Load().Resolve(ctx, dst, query, peer(from))
 	return reply, listener.Verdict(verdict)
 }

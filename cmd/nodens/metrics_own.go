@@ -113,7 +113,11 @@ func ownServerMetrics() []metric {
 			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.Probes }),
 		},
 		{
-			"nodens_upstream_held_total", "Times that a query had to wait because every server is to be avoided.", route,
+			"nodens_upstream_loops_total", "Names asked to find loops that came back.", route,
+			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.Looped }),
+		},
+		{
+			"nodens_upstream_held_total", "Times that a query had to wait: every server is to be avoided, or the packet rate is reached.", route,
 			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.Held }),
 		},
 		{

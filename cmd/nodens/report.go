@@ -192,7 +192,7 @@ func (r *routeSnapshot) notes() []string {
 
 func (r *routeSnapshot) serverReport(t *upstream.TargetStatus, now time.Duration) serverReport {
 	s := serverReport{
-		Tier: r.tierName(t.Tier), Address: t.Addr.String(), Pod: t.Pod, State: t.State.String(), Healthy: !t.Out,
+		Tier: r.tierName(t.Tier), Address: t.Addr.String(), Pod: t.Pod, State: t.State.String(), Healthy: !t.Out && !t.Looped,
 		InFlight: t.InFlight, RTT: float64(t.SRTT) / float64(time.Millisecond), Sent: t.Sent, Failed: t.Timeouts + t.HardErrors,
 	}
 	if s.Pod == t.Addr.Addr().String() { // nobody named it
@@ -221,6 +221,8 @@ func (r *routeSnapshot) serverReport(t *upstream.TargetStatus, now time.Duration
 // doubts are why a server takes less than its share of the queries.
 func doubts(t *upstream.TargetStatus, now time.Duration) string {
 	switch {
+	case t.Looped:
+		return "sends what it is asked back to nodens, not asked any more"
 	case t.Fresh:
 		return "just became ready, used once a probe succeeds"
 	case t.Out:

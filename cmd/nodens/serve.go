@@ -70,6 +70,7 @@ func newDaemon(log *zap.Logger, level zap.AtomicLevel, getenv func(string) strin
 		signals: make(chan os.Signal, 1),
 	}
 	d.ready.Store("starting")
+	d.handler.looped = d.looped
 	return d
 }
 

@@ -90,6 +90,7 @@ func groupConfig(spec routeSpec, b base) upstream.Config {
 		External:   !c.topological(),
 		Node:       spec.node.Name,
 		Probe:      c.Probe,
+		LoopZone:   c.Zones[0],
 		Policy:     policies()[c.Choose],
 		ForceTCP:   c.ForceTCP,
 		Budget:     c.Timeout,

@@ -61,6 +61,10 @@ type Config struct {
 	// for their turn within their budget. Default 0: no bound.
 	PacketRate int
 
+	// LoopZone has each server asked now and then for random names below this
+	// zone, as text, which is one of the route's: see Looped. Default: no checks.
+	LoopZone string
+
 	// Budget is the longest an exchange takes, 100 ms to 30 s. Default 2 s,
 	// below the time after which the most impatient clients ask again; external
 	// 4 s: clients give up after 5 s.

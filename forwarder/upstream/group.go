@@ -29,6 +29,7 @@ type Group struct {
 	packets   limit // of all, with Config.PacketRate
 	fast      zoneSet
 	prober    *prober
+	loops     loops
 	synced    atomic.Bool // a probe was answered: its name is there
 
 	mu      sync.Mutex
@@ -48,7 +49,7 @@ type snapshot struct {
 
 type counters struct {
 	exchanges, attempts, retries, exhausted   atomic.Uint64
-	probes, held                              atomic.Uint64
+	probes, held, looped                      atomic.Uint64
 	tcpFallbacks, ednsFallbacks               atomic.Uint64
 	served, hedges, spills, ejections, panics [tierCount]atomic.Uint64
 }
@@ -245,7 +246,7 @@ func (g *Group) Status() Status {
 	now, c := g.cfg.Now(), &g.count
 	s := Status{
 		Exchanges: c.exchanges.Load(), Attempts: c.attempts.Load(), Retries: c.retries.Load(),
-		Probes: c.probes.Load(), Held: c.held.Load(), Exhausted: c.exhausted.Load(),
+		Probes: c.probes.Load(), Looped: c.looped.Load(), Held: c.held.Load(), Exhausted: c.exhausted.Load(),
 		TCPFallbacks: c.tcpFallbacks.Load(), EDNSFallbacks: c.ednsFallbacks.Load(),
 		Open: int(g.open.Load()),
 	}

@@ -9,7 +9,7 @@ type candidate struct {
 	out      bool          // ejected, or not yet seen to work
 	fresh    bool          // out, and not for a failure
 	resting  bool          // not its turn while it takes its share step by step
-	answered bool          // gave a reply in this exchange that was not good enough
+	answered bool          // not to be asked: its reply was not good enough, or it leads back to us
 	tried    uint8         // attempts of this exchange at it
 	inFlight int32         // of fast names
 	leaving  float64       // the part of its queries that goes on to the next tier

@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"context"
 	"time"
 
 	"github.com/nodens-dns/nodens/forwarder/wire"
@@ -45,6 +44,9 @@ type probePlan struct {
 	number int           // probes since
 	next   time.Duration // when the next is due
 	busy   bool          // one is on its way
+
+	loops  int           // checks for a loop so far
+	loopAt time.Duration // when the next is due
 }
 
 // due moves the plan to what the target's health is now, and reports whether a
@@ -96,12 +98,17 @@ func newProber(g *Group) *prober {
 
 // probeQuery is a query for a name, which must be one.
 func probeQuery(name string, t wire.Type) wire.Query {
-	msg := []byte{0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0}
-	msg, ok := wire.AppendName(msg, name)
+	key, ok := wire.AppendName(nil, name)
 	if !ok {
-		msg = append(msg, 0)
+		key = []byte{0}
 	}
-	msg = append(msg, byte(t>>8), byte(t), 0, byte(wire.ClassIN))
+	return queryFor(key, t)
+}
+
+// queryFor is a query for a name in wire form, with RD.
+func queryFor(name []byte, t wire.Type) wire.Query {
+	msg := []byte{0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0}
+	msg = append(append(msg, name...), byte(t>>8), byte(t), 0, byte(wire.ClassIN))
 	q, _ := wire.ParseQuery(msg)
 	return q
 }
@@ -151,9 +158,12 @@ func (p *prober) round(now time.Duration) time.Duration {
 	p.follow(now)
 	for _, plan := range p.plans {
 		h := plan.target.score.state()
-		if plan.due(h, now, external) {
+		if plan.due(h, now, external) && plan.target.score.barred(now) == 0 {
 			plan.sent(h, now, external)
 			p.start(plan.target)
+		}
+		if p.group.cfg.LoopZone != "" {
+			wait = min(wait, p.checkLoop(plan, now))
 		}
 		if !plan.busy && (h.out || plan.steady > 0) {
 			wait = min(wait, plan.next-now)
@@ -171,7 +181,7 @@ func (p *prober) follow(now time.Duration) {
 		seen[t.score] = true
 		plan := p.plans[t.score]
 		if plan == nil {
-			plan = &probePlan{}
+			plan = &probePlan{loopAt: now + loopAfter(0)}
 			p.plans[t.score] = plan
 		}
 		plan.target = t
@@ -205,14 +215,32 @@ func (p *prober) steady(t *target, nearer int) time.Duration {
 	return 0
 }
 
+// checkLoop sees whether a target leads back to us, and returns the time to the
+// next check.
+func (p *prober) checkLoop(plan *probePlan, now time.Duration) time.Duration {
+	t := plan.target
+	if barred := t.score.barred(now); barred > 0 {
+		plan.loopAt = min(plan.loopAt, now+barred-loopTime)
+	}
+	if now < plan.loopAt {
+		return plan.loopAt - now
+	}
+	plan.loops++
+	next := jittered(loopAfter(plan.loops))
+	plan.loopAt = now + next
+	p.group.routines.Go(func() {
+		q := p.group.loopQuery(t)
+		p.group.askOnly(t, &q, false)
+	})
+	return next
+}
+
 // start sends a probe in a goroutine of its own.
 func (p *prober) start(t *target) {
 	g := p.group
 	g.count.probes.Add(1)
 	g.routines.Go(func() {
-		x := g.exchanges.Get().(*exchange)
-		x.askOnly(g.ctx, t, &p.query)
-		g.exchanges.Put(x)
+		g.askOnly(t, &p.query, true)
 		select {
 		case p.done <- t.score:
 		case <-g.ctx.Done():
@@ -220,16 +248,19 @@ func (p *prober) start(t *target) {
 	})
 }
 
-// askOnly puts a probe to one target. What comes of it is in the target's score.
-func (x *exchange) askOnly(ctx context.Context, t *target, q *wire.Query) {
+// askOnly asks one target. What comes of it is in the target's score; speaks says
+// that a silence counts against it and a reply for it.
+func (g *Group) askOnly(t *target, q *wire.Query, speaks bool) {
+	x := g.exchanges.Get().(*exchange)
 	x.begin(nil, q)
-	x.probe, x.speaks = true, true
-	x.endAt = x.now + probePatience*x.group.cfg.RetryMax
+	x.probe, x.speaks = true, speaks
+	x.endAt = x.now + probePatience*g.cfg.RetryMax
 	x.nextAt, x.made = never, 1
 	x.ask(&x.slots[0], t)
-	_ = x.work(ctx)
+	_ = x.work(g.ctx)
 	x.finish()
 	x.forget()
+	g.exchanges.Put(x)
 }
 
 // probePatience is how many of the longest retry times a probe is waited for.

@@ -26,6 +26,8 @@ type score struct {
 	caseFaults    atomic.Uint32 // replies in a row with other letters
 	sameCaseUntil atomic.Int64  // asked in the client's letters until then
 
+	barredUntil atomic.Int64 // it leads back to us: not asked until then
+
 	sent, timeouts, hardErrors, ejections atomic.Uint64
 	ignored                               [IgnoredKinds]atomic.Uint64
 	replies                               [RCodeClasses]histogram
@@ -42,6 +44,11 @@ func (s *score) state() health {
 		return *h
 	}
 	return health{}
+}
+
+// barred is for how long the target is still not asked.
+func (s *score) barred(now time.Duration) time.Duration {
+	return max(time.Duration(s.barredUntil.Load())-now, 0)
 }
 
 func (s *score) estimate(c class) estimate { return unpackEstimate(s.rtt[c].Load()) }

@@ -83,6 +83,7 @@ type TargetStatus struct {
 	SRTT     time.Duration // smoothed round-trip time; 0 before the first reply
 	Plain    bool          // asked without EDNS for a while
 	Alt      bool          // asked at its other address family for a while
+	Looped   bool          // not asked, because it leads back to us
 	SameCase bool          // asked in the client's letter case for a while: it does not repeat another
 
 	Sent       uint64 // queries handed to the kernel, over all transports
@@ -103,6 +104,7 @@ type Status struct {
 	Retries       uint64 // attempts after an exchange's first, hedges included
 	Probes        uint64 // questions put to see how a target is
 	Held          uint64 // times that an attempt had to wait: every target is out, or the packet rate is reached
+	Looped        uint64 // names asked to find loops that came back to us
 	Exhausted     uint64 // exchanges without any reply
 	TCPFallbacks  uint64 // truncated replies asked again over TCP
 	EDNSFallbacks uint64 // questions put again without EDNS

@@ -144,7 +144,7 @@ func (x *exchange) noteReply(a *attempt) {
 func (x *exchange) proves(r *wire.Reply) bool {
 	switch {
 	case x.probe:
-		return x.group.probed(r)
+		return x.speaks && x.group.probed(r)
 	case x.group.cfg.External:
 		return true
 	}

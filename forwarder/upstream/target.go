@@ -101,10 +101,10 @@ func (t *target) hasBoth(byTCP bool) bool {
 // candidate is what the choice has to know of t.
 func (t *target) candidate(now time.Duration, of class) candidate {
 	s := t.score
-	h := s.state()
+	h, barred := s.state(), s.barred(now) > 0
 	return candidate{
 		tier: t.tier, state: t.member.State,
-		out: h.out, fresh: h.fresh, failedAt: h.failedAt,
+		out: h.out || barred, answered: barred, fresh: h.fresh, failedAt: h.failedAt,
 		inFlight: s.inFlight[fast].Load(), leaving: s.losses.roll(now),
 		load: float64(s.peakAt(now)) * float64(s.inFlight[of].Load()+1),
 	}
@@ -126,6 +126,7 @@ func (t *target) status(cfg *Config, now time.Duration) TargetStatus {
 		SRTT:     t.score.estimate(speaking).srtt,
 		Plain:    int64(now) < t.score.plainUntil.Load(),
 		Alt:      int64(now) < t.score.altUntil.Load(),
+		Looped:   t.score.barred(now) > 0,
 		SameCase: int64(now) < t.score.sameCaseUntil.Load(),
 
 		Sent:       t.score.sent.Load(),
