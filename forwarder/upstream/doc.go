@@ -36,6 +36,10 @@
 // time. Retries are free, because they replace what was lost; hedges add load,
 // and have a budget.
 //
+// Servers outside the cluster are asked over UDP in letters of mixed case
+// (mixcase.go) or over TLS (tls.go), and no more often than they bear. Any server
+// may lead back to us: loop.go finds out.
+//
 // A datagram is taken only when it came on the connected socket that asked,
 // carries an ID in flight there, is a response and repeats the question (RFC
 // 5452 section 9.1). Everything else is counted and the wait goes on, because it
@@ -47,6 +51,7 @@
 // address, and those being replaced), one per open TCP connection (dials, then
 // reads), one timer callback per address being retired, one watch per target of
 // the node tier (watch.go), the prober, which starts with the first table, and
-// one per probe on its way (at most one for each target). All end with Close,
+// one per probe and per look for a loop on its way (at most one of each per
+// target). All end with Close,
 // which waits for them. Exchanges run on their callers' goroutines.
 package upstream

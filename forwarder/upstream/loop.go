@@ -17,8 +17,8 @@ import (
 const (
 	loopBarred = time.Minute      // until the next check,
 	loopTime   = 20 * time.Second // which has this time to find out
-	loopLabels = 2  // random labels before the zone
-	loopLabel  = 16 // hex digits of each
+	loopLabels = 2                // random labels before the zone
+	loopLabel  = 16               // hex digits of each
 )
 
 // loopAfter is how long after the check of that number the next one is due. The
