@@ -102,7 +102,7 @@ func TestStopped(t *testing.T) {
 		for range rounds {
 			tr.mark("after")
 			p.process.signal(syscall.SIGSTOP)
-			time.Sleep(form(2*time.Second, 5*time.Second))
+			time.Sleep(form(budget+time.Second, 5*time.Second))
 			tr.mark("calm")
 			p.process.signal(syscall.SIGCONT)
 			back = max(back, d.awaitLocal())
