@@ -37,6 +37,7 @@ func (f *Forwarder) fetch(ctx context.Context, dst []byte, q *question, z *zone)
 		return f.shed(q.key(), z)
 	}
 	reply, err := r.Group.Exchange(ctx, dst, &q.Query)
+	r.heard(err == nil)
 	if err == nil && !reply.Simple() {
 		reply, err = rebuild(&reply)
 	}

@@ -40,13 +40,18 @@ func (f *Forwarder) denial(q *question) *cache.Entry {
 
 // renew answers a question whose answer has ended: anew if that can be had in
 // the time a client should wait, else with the ended one (RFC 8767 section 5).
-// For a while after a failure nobody is asked.
+// For a while after a failure nobody is asked, and while no server answers
+// anything nobody waits: the places of those who do would soon be taken.
 func (f *Forwarder) renew(q *question, z *zone, old *cache.Entry, now time.Duration) answer {
 	p := &z.route.Policy
 	why, resting := old.Resting(now)
 	if !resting {
 		fl := f.refresh(q.hash, q.key(), z)
-		e := await(fl, p.Wait())
+		wait := p.Wait()
+		if z.route.dark() {
+			wait = 0
+		}
+		e := await(fl, wait)
 		switch {
 		case e == nil, e.Kind() != cache.Failure && p.Prefers(old, e, now):
 			return answer{old, FromStale}

@@ -301,3 +301,45 @@ func TestOutageAnswersFromMemory(t *testing.T) {
 		t.Error("nobody is asked after the recheck time")
 	}
 }
+
+// TestNobodyWaitsInTheDark has an answer end while servers are slow, gone, and
+// back. Only when they are known to be gone, it is given without a wait.
+func TestNobodyWaitsInTheDark(t *testing.T) {
+	inBubble(t, dnstest.Addresses(1), func(t *testing.T, r *rig) {
+		ended := dnstest.Question("a.test.", dns.TypeA)
+		r.exchange(ended, forwarder.UDP)
+		waits := func() time.Duration {
+			time.Sleep(time.Minute)
+			release := r.server.Hold()
+			began := time.Now()
+			if got, _ := r.exchange(ended, forwarder.UDP); len(got.Answer) != 1 {
+				t.Errorf("got %v", got)
+			}
+			took := time.Since(began)
+			release()
+			synctest.Wait()
+			return took
+		}
+		ask := func(names string) {
+			for _, c := range names {
+				r.exchange(dnstest.Question(string(c)+".new.test.", dns.TypeA), forwarder.UDP)
+			}
+		}
+		if took := waits(); took != time.Second {
+			t.Errorf("with servers that are slow: %v", took)
+		}
+		r.server.Script(dnstest.Silent)
+		ask("abcdefg")
+		if took := waits(); took != time.Second {
+			t.Errorf("after seven failures: %v", took)
+		}
+		if took := waits(); took != 0 { // its own refresh was the eighth
+			t.Errorf("with servers that are gone: %v", took)
+		}
+		r.server.Script(dnstest.Addresses(1))
+		ask("h")
+		if took := waits(); took != time.Second {
+			t.Errorf("with servers that are back: %v", took)
+		}
+	})
+}

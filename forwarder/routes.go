@@ -48,7 +48,26 @@ type route struct {
 	Route
 	inFlight atomic.Int64
 	shed     atomic.Uint64 // refused because MaxInFlight were in flight
+	// unanswered counts the questions in a row that no server answered.
+	unanswered atomic.Uint32
 }
+
+// darkAfter is how many questions in a row without an answer say that no server
+// is left. A few may be names that only seem to be the servers' fault.
+const darkAfter = 8
+
+// heard takes note of whether a question was answered.
+func (r *route) heard(answered bool) {
+	switch {
+	case !answered:
+		r.unanswered.Add(1)
+	case r.unanswered.Load() != 0: // not written for every answer
+		r.unanswered.Store(0)
+	}
+}
+
+// dark reports whether it is in vain to have clients wait for the servers.
+func (r *route) dark() bool { return r.unanswered.Load() >= darkAfter }
 
 // busy reports whether a part of MaxInFlight, of which share make the whole, is
 // in flight.
