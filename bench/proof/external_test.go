@@ -83,7 +83,8 @@ func compareExternal(t *testing.T, inside, outside *traffic) {
 		t.Logf("%s: p99 of misses %v after %v, of hits %v after %v; outside %d of %d failed", fault, misses, good, hits, goodHits, ext.ServFail, ext.Sent)
 		figure("external resolver "+fault, "loopback", []*traffic{inside}, "p99 of the cluster's misses %s ms, with a good resolver %s; of hits %s, %s; outside %d of %d SERVFAIL, %d late",
 			ms(misses), ms(good), ms(hits), ms(goodHits), ext.ServFail, ext.Sent, ext.Late)
-		if limit := 3*good + form(3*time.Second, 2*time.Millisecond); misses > limit {
+		// Hits ask no server: they tell what the machine itself was up to.
+		if limit := 3*max(good, hits) + form(3*time.Second, 2*time.Millisecond); misses > limit {
 			t.Errorf("%s: p99 of the cluster's misses is %v, at most %v expected", fault, misses, limit)
 		}
 	}
