@@ -136,7 +136,7 @@ func (s *udpSocket) write(b []byte) error {
 
 func (s *udpSocket) writeTo(fd uintptr) bool {
 	for {
-		_, s.outErr = syscall.Write(int(fd), s.out)
+		_, s.outErr = writeRaw(fd, s.out)
 		if s.outErr != syscall.EINTR {
 			return true
 		}
@@ -181,7 +181,7 @@ func (s *udpSocket) takeAll(fd uintptr) bool {
 	defer s.pool.group.buffers.Put(buf)
 	const broken = 64 // errors in a row, which no network can cause
 	for failures := 0; failures < broken; {
-		n, err := syscall.Read(int(fd), buf[:])
+		n, err := readRaw(fd, buf[:])
 		switch err {
 		case nil:
 			failures = 0
