@@ -21,7 +21,7 @@ func (f *Forwarder) share(ctx context.Context, dst []byte, q *question, z *zone)
 		f.flights.land(q.hash, fl, e)
 		return e, true
 	case follower:
-		f.shared.Add(1)
+		f.counters.shared.Add(1)
 		<-fl.done // the leader's own budget bounds the wait
 		return fl.entry, true
 	}
@@ -50,7 +50,7 @@ func (f *Forwarder) fetch(ctx context.Context, dst []byte, q *question, z *zone)
 		return f.fail(q, z, wire.EDENetworkError, reply.EDE(), now)
 	}
 	if !keep || !q.RD() {
-		f.unkept.Add(1)
+		f.counters.unkept.Add(1)
 	}
 	if q.RD() {
 		f.keep(q.hash, q.key(), e, &r.Policy, keep, now)

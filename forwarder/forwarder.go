@@ -3,7 +3,6 @@ package forwarder
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"github.com/nodens-dns/nodens/forwarder/cache"
@@ -40,6 +39,10 @@ type Config struct {
 	// node have asked before. Default false: they are answered from the cache,
 	// or asked for without RD.
 	RefuseSnooping bool
+	// Before is the Forwarder that this one takes over from. If both have the
+	// same zones and routes in the same order, and the same Listeners and
+	// Stripes, they count together, so that no counter falls. Default none.
+	Before *Forwarder
 	// Now is the time since any monotonic epoch.
 	Now func() time.Duration
 }
@@ -56,9 +59,6 @@ type Forwarder struct {
 	rotate     bool
 	noSnooping bool
 	now        func() time.Duration
-
-	shared, surplus, dropped, unkept atomic.Uint64
-	renewed, prefetched, unfetched   atomic.Uint64
 }
 
 // New makes a Forwarder. Its error names every mistake in the routes.
@@ -72,11 +72,15 @@ func New(cfg Config) (*Forwarder, error) {
 	if err != nil {
 		return nil, err
 	}
+	counters := countersFor(&cfg, t)
+	for i, r := range t.routes {
+		r.shed = &counters.shed[i]
+	}
 	return &Forwarder{
 		table:      t,
 		cache:      cfg.Cache,
 		flights:    flights{maxFollowers: cfg.MaxFollowers},
-		counters:   newCounters(cfg.Stripes, cfg.Listeners, len(t.zones)),
+		counters:   counters,
 		chaos:      texts,
 		udpSize:    max(cfg.UDPSize, wire.MinUDPSize),
 		rotate:     cfg.Rotate,
@@ -170,7 +174,7 @@ func (f *Forwarder) Resolve(ctx context.Context, dst, query []byte, from Peer) (
 	}
 	a, ok := f.resolve(ctx, dst, &q, z)
 	if !ok {
-		f.surplus.Add(1)
+		f.counters.surplus.Add(1)
 		return nil, Drop // a retry will find the answer in the cache
 	}
 	now := f.now()

@@ -87,13 +87,13 @@ func (f *Forwarder) refresh(hash uint64, key []byte, z *zone) *flight {
 	fl, role := f.flights.join(hash, key)
 	switch role {
 	case follower:
-		f.shared.Add(1)
+		f.counters.shared.Add(1)
 	case leader:
 		if z.route.busy(1) || !f.background.start(func() { f.fly(fl, hash, z) }) {
 			f.flights.land(hash, fl, f.shed(fl.key, z))
 			return fl
 		}
-		f.renewed.Add(1)
+		f.counters.renewed.Add(1)
 	}
 	return fl
 }
@@ -120,10 +120,10 @@ func (f *Forwarder) prefetch(q *question, e *cache.Entry, z *zone, now time.Dura
 		return
 	}
 	if z.route.busy(2) {
-		f.unfetched.Add(1)
+		f.counters.unfetched.Add(1)
 		e.Refreshing.Store(false)
 		return
 	}
-	f.prefetched.Add(1)
+	f.counters.prefetched.Add(1)
 	f.refresh(q.hash, q.key(), z)
 }

@@ -61,7 +61,7 @@ func (f *Forwarder) reject(dst []byte, q *question, fault wire.Fault) ([]byte, V
 	case wire.UnknownVersion:
 		rcode = wire.BadVers
 	default:
-		f.dropped.Add(1)
+		f.counters.dropped.Add(1)
 		return nil, Close
 	}
 	return f.refuse(dst, q, rcode, wire.NoEDE), Answered

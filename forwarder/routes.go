@@ -47,7 +47,7 @@ type zone struct {
 type route struct {
 	Route
 	inFlight atomic.Int64
-	shed     atomic.Uint64 // refused because MaxInFlight were in flight
+	shed     *atomic.Uint64 // refused because MaxInFlight were in flight
 	// unanswered counts the questions in a row that no server answered.
 	unanswered atomic.Uint32
 }

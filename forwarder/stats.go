@@ -101,25 +101,9 @@ type times struct {
 	sum     atomic.Uint64
 }
 
-// counters are the cells of all stripes, listen addresses and zones.
-type counters struct {
-	listeners, zones int
-	stripes          []stripe
-}
-
-type stripe struct{ cells []cell }
-
-func newCounters(stripes, listeners, zones int) *counters {
-	c := &counters{listeners: listeners, zones: zones, stripes: make([]stripe, stripes)}
-	for i := range c.stripes {
-		c.stripes[i].cells = make([]cell, listeners*zones)
-	}
-	return c
-}
-
 func (c *counters) cell(from *Peer, zone uint8) *cell {
 	s := &c.stripes[int(from.Stripe)%len(c.stripes)]
-	return &s.cells[int(from.Listener)%c.listeners*c.zones+int(zone)]
+	return &s.cells[int(from.Listener)%c.shape.listeners*c.zones+int(zone)]
 }
 
 // count notes one answered query. size is that of the reply.
@@ -168,7 +152,7 @@ func (f *Forwarder) countWait(q *question, zone uint8, a answer, size int, now t
 // call the duration took.
 func (c *counters) timeBatch(from *Peer, took time.Duration) {
 	s := &c.stripes[int(from.Stripe)%len(c.stripes)]
-	first := int(from.Listener) % c.listeners * c.zones
+	first := int(from.Listener) % c.shape.listeners * c.zones
 	for i := range s.cells[first : first+c.zones] {
 		cell := &s.cells[first+i]
 		if cell.batch.Load() == 0 {
@@ -202,8 +186,10 @@ type ZoneCounts struct {
 	Counts
 }
 
-// Stats is what a Forwarder did since it was made.
+// Stats is what a Forwarder did, and those before it that it counts on from.
 type Stats struct {
+	// Since is when counting began, on Config.Now's clock.
+	Since  time.Duration
 	Zones  []ZoneCounts
 	Routes []RouteStats
 	// Shared is how many queries were answered by another's flight.
@@ -260,7 +246,7 @@ func addAll(sum []uint64, counters []atomic.Uint64) {
 
 // read adds up the stripes.
 func (c *counters) read(t *table) []ZoneCounts {
-	out := make([]ZoneCounts, c.listeners*c.zones)
+	out := make([]ZoneCounts, c.shape.listeners*c.zones)
 	for i := range out {
 		out[i].Listener, out[i].Zone = i/c.zones, t.zones[i%c.zones].name
 		for s := range c.stripes {
@@ -272,14 +258,16 @@ func (c *counters) read(t *table) []ZoneCounts {
 
 // Stats adds up what was counted.
 func (f *Forwarder) Stats() Stats {
+	c := f.counters
 	s := Stats{
-		Zones:   f.counters.read(f.table),
-		Shared:  f.shared.Load(),
-		Surplus: f.surplus.Load(),
-		Dropped: f.dropped.Load(),
-		Unkept:  f.unkept.Load(),
+		Since:   c.since,
+		Zones:   c.read(f.table),
+		Shared:  c.shared.Load(),
+		Surplus: c.surplus.Load(),
+		Dropped: c.dropped.Load(),
+		Unkept:  c.unkept.Load(),
 
-		Renewed: f.renewed.Load(), Prefetched: f.prefetched.Load(), Unfetched: f.unfetched.Load(),
+		Renewed: c.renewed.Load(), Prefetched: c.prefetched.Load(), Unfetched: c.unfetched.Load(),
 	}
 	for _, r := range f.table.routes {
 		s.Routes = append(s.Routes, RouteStats{

@@ -101,3 +101,47 @@ func TestTypeIndex(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestCountsGoOn holds that a forwarder goes on counting where the one before
+// stopped, and only if its counters mean the same.
+func TestCountsGoOn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*forwarder.Config)
+		goesOn bool
+	}{
+		"the same":         {func(*forwarder.Config) {}, true},
+		"other limits":     {func(c *forwarder.Config) { c.MaxFollowers, c.Routes[0].MaxInFlight = 5, 7 }, true},
+		"other policy":     {func(c *forwarder.Config) { c.Routes[0].Policy.MaxTTL = time.Minute }, true},
+		"another zone":     {func(c *forwarder.Config) { c.Deny = []string{"gone.test."} }, false},
+		"another stripe":   {func(c *forwarder.Config) { c.Stripes++ }, false},
+		"another listener": {func(c *forwarder.Config) { c.Listeners++ }, false},
+		"another route": {func(c *forwarder.Config) {
+			c.Routes = append(c.Routes, c.Routes[0])
+			c.Routes[1].Zones = []string{"other.test."}
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var cfg forwarder.Config
+			old := newRig(t, dnstest.Addresses(1), func(c *forwarder.Config) { cfg = *c })
+			query := dnstest.Pack(t, dnstest.Question("a.test.", dns.TypeA))
+			old.ask(query, forwarder.UDP)
+			old.ask([]byte("short"), forwarder.UDP)
+			old.turn(time.Minute)
+			cfg.Before = old.Forwarder
+			tc.change(&cfg)
+			next, err := forwarder.New(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			old.ask(query, forwarder.UDP) // one under way
+			got, want := next.Stats(), old.Stats()
+			if !tc.goesOn {
+				want = forwarder.Stats{Since: old.clock.Now()}
+			}
+			if got.Since != want.Since || got.Dropped != want.Dropped || zone(got, ".").Responses != zone(want, ".").Responses {
+				t.Errorf("since %v, %d dropped, %v; want %v, %d, %v", got.Since, got.Dropped, zone(got, ".").Responses,
+					want.Since, want.Dropped, zone(want, ".").Responses)
+			}
+		})
+	}
+}
