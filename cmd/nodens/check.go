@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 )
 
@@ -16,7 +15,7 @@ var sampleConfig string
 // checkCommand prints every mistake of a file, or one line that says what it
 // sets up.
 func checkCommand(_ context.Context, s surroundings, args []string) error {
-	flags := flag.NewFlagSet("check", flag.ContinueOnError)
+	flags := flag.NewFlagSet("nodens check", flag.ContinueOnError)
 	path := flags.String("config", "", "the configuration `FILE` to check")
 	sample := flags.Bool("sample", false, "print a commented configuration to start from")
 	if err := parse(flags, s, args); err != nil {
@@ -41,7 +40,7 @@ func checkCommand(_ context.Context, s surroundings, args []string) error {
 }
 
 func needConfig(flags *flag.FlagSet) error {
-	fmt.Fprintf(flags.Output(), "nodens %s: -config FILE is missing\n", flags.Name())
+	fmt.Fprintf(flags.Output(), "%s: -config FILE is missing\n", flags.Name())
 	flags.Usage()
 	return errUsage
 }
@@ -91,7 +90,7 @@ func missingFiles(c Config) []string {
 			if path == "" {
 				continue
 			}
-			f, err := os.Open(path)
+			f, err := openFile(path)
 			if err != nil {
 				missing = append(missing, fmt.Sprintf("%v; serve will not start without it", err))
 				continue

@@ -20,6 +20,7 @@ type Config struct {
 	Kubernetes KubernetesConfig
 	Admin      AdminConfig
 	Cache      CacheConfig
+	Local      LocalConfig
 	Limits     LimitsConfig
 	// Routes has at least one element; every zone is in one route only.
 	Routes []RouteConfig
@@ -76,6 +77,19 @@ type CacheConfig struct {
 	MaxStale time.Duration
 }
 
+// LocalConfig is what is answered without asking anybody.
+type LocalConfig struct {
+	// Deny are names that do not exist, nor does anything below them. Default
+	// none.
+	Deny []string
+	// Chaos are texts of at most 255 bytes by the name that asks for them with
+	// class CH and type TXT, as version.bind. Default none: refused.
+	Chaos map[string]string
+	// RefuseSnooping refuses queries without RD, which ask what others have
+	// asked before. Default false.
+	RefuseSnooping bool
+}
+
 // LimitsConfig are the bounds of the daemon's work. Each has a counter in the
 // metrics that tells how close it is.
 type LimitsConfig struct {
@@ -84,7 +98,8 @@ type LimitsConfig struct {
 	// UDPReceiveBuffer of each UDP socket in bytes, 64 KiB to 64 MiB, default
 	// 4 MiB. The kernel may grant less (net.core.rmem_max).
 	UDPReceiveBuffer int64
-	// MissesInFlight over UDP, per listen address, 16 to 65536, default 4096.
+	// MissesInFlight are the queries that wait for a server, per listen address
+	// and for each of UDP and TCP, 16 to 65536, default 4096.
 	MissesInFlight int
 	// TCPConnections per listen address, 1 to 65536, default 1024.
 	TCPConnections int
@@ -126,16 +141,8 @@ type RouteConfig struct {
 	// (the first that works).
 	Choose string
 
-	// MaxTTL bounds how long an answer is kept, 1 s to 24 h; default 30 s
-	// with a topology, otherwise 1 h.
-	MaxTTL time.Duration
-	// MaxNegativeTTL bounds how long the absence of a name is kept, 1 s to
-	// 3 h; default 5 s with a topology, otherwise 30 s.
-	MaxNegativeTTL time.Duration
-	// Stale allows an expired answer in place of a server's error. Default
-	// false with a topology (an address may already be another pod's; then only
-	// while no server answers at all), otherwise true.
-	Stale bool
+	// Cache is what is kept of the answers.
+	Cache RouteCacheConfig
 	// ForceTCP asks the servers over TCP only. Default false.
 	ForceTCP bool
 	// Timeout is the whole time for one query, retries included, 100 ms to
@@ -158,6 +165,48 @@ type RouteConfig struct {
 	// default 4 with a topology, otherwise 32: on a longer way more ports
 	// make a forged reply harder.
 	SocketsPerServer int
+}
+
+// RouteCacheConfig is what is kept of a route's answers, and how they are shown.
+type RouteCacheConfig struct {
+	// MaxTTL bounds how long an answer is kept, 1 s to 24 h; default 30 s
+	// with a topology, otherwise 1 h.
+	MaxTTL time.Duration
+	// MinTTL raises the time to live of answers, 0 to 1 h and at most MaxTTL,
+	// default 0.
+	MinTTL time.Duration
+	// MaxNegativeTTL bounds how long the absence of a name is kept, 1 s to
+	// 3 h; default 5 s with a topology, otherwise 30 s.
+	MaxNegativeTTL time.Duration
+	// ServFailTTL is how long a server's error is remembered, 1 s to 5 min,
+	// default 5 s.
+	ServFailTTL time.Duration
+	// MaxServFailTTL is what that grows to, twofold each time, while the error
+	// stays, 0 (it does not grow) or ServFailTTL to 5 min, default 0.
+	MaxServFailTTL time.Duration
+	// Stale allows an expired answer in place of a server's error. Default
+	// false with a topology (an address may already be another pod's; then only
+	// while no server answers at all), otherwise true.
+	Stale bool
+	// StaleWait is how long a client waits for a new answer before the expired
+	// one is given, 0 (not at all; needs Stale) to 5 s, default 1 s.
+	StaleWait time.Duration
+	// PreferPositive is how long an expired answer with records still stands
+	// when a server says that there are none, 0 (not at all) to
+	// CacheConfig.MaxStale, default 0.
+	PreferPositive time.Duration
+	// ShareNXDomain lets "no such name" to one type answer all types. Default
+	// false: some servers say it of types alone.
+	ShareNXDomain bool
+	// Prefetch is how many hits an answer needs for being asked for again just
+	// before it expires, 0 (never) to 1000000, default 5.
+	Prefetch int
+	// KeepAA shows a server's AA bit. Default false: a forwarder is no
+	// authority.
+	KeepAA bool
+	// Minimal leaves out the authority and additional records that clients do
+	// not use. Default false.
+	Minimal bool
 }
 
 // TopologyConfig says where the endpoints of a Service are listed.
@@ -240,15 +289,16 @@ func defaultConfig() Config {
 // defaultRoute is a route before the file is read. In a cluster names change
 // often and the servers are near; elsewhere it is the other way round.
 func defaultRoute(cluster bool) RouteConfig {
+	kept := RouteCacheConfig{ServFailTTL: 5 * time.Second, StaleWait: time.Second, Prefetch: 5}
 	if cluster {
+		kept.MaxTTL, kept.MaxNegativeTTL = 30*time.Second, 5*time.Second
 		return RouteConfig{
 			Topology: TopologyConfig{UDPPort: "dns", TCPPort: "dns-tcp", Hints: "honor"},
-			Choose:   "balanced", MaxTTL: 30 * time.Second, MaxNegativeTTL: 5 * time.Second,
-			Timeout: 2 * time.Second, SocketsPerServer: 4,
+			Choose:   "balanced", Cache: kept, Timeout: 2 * time.Second, SocketsPerServer: 4,
 		}
 	}
+	kept.MaxTTL, kept.MaxNegativeTTL, kept.Stale = time.Hour, 30*time.Second, true
 	return RouteConfig{
-		Choose: "balanced", MaxTTL: time.Hour, MaxNegativeTTL: 30 * time.Second, Stale: true,
-		Timeout: 4 * time.Second, Probe: ".", MixCase: true, SocketsPerServer: 32,
+		Choose: "balanced", Cache: kept, Timeout: 4 * time.Second, Probe: ".", MixCase: true, SocketsPerServer: 32,
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/netip"
-	"os"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -17,7 +16,7 @@ const maxListen = 16
 
 // loadConfig reads the file at path. Mistakes come back all at once.
 func loadConfig(path string, getenv func(string) string) (Config, error) {
-	data, err := os.ReadFile(path)
+	data, err := readFile(path)
 	if err != nil {
 		return Config{}, fmt.Errorf("configuration file cannot be read: %w; write one ('nodens check -sample' prints a start) or correct -config", err)
 	}
@@ -25,7 +24,7 @@ func loadConfig(path string, getenv func(string) string) (Config, error) {
 	if err == nil && c.Node.Zone == "" && c.Node.LabelsFile != "" {
 		// The kubelet writes it before the container starts; without it the
 		// zone is learned elsewhere.
-		labels, _ := os.ReadFile(c.Node.LabelsFile)
+		labels, _ := readFile(c.Node.LabelsFile)
 		c.Node.Zone = topology.ZoneOfLabels(string(labels))
 	}
 	return c, err
@@ -39,7 +38,9 @@ type configFile struct {
 	getenv      func(string) string
 	listenLines []int
 	adminLine   int
+	denied      []int // lines
 	servers     []serverLine
+	prefer      []preferLine
 	zoneLines   map[string]int
 }
 
@@ -47,6 +48,13 @@ type serverLine struct {
 	address netip.AddrPort
 	path    string
 	line    int
+}
+
+// preferLine is a route's preferPositive.
+type preferLine struct {
+	lasts time.Duration
+	path  string
+	line  int
 }
 
 // readConfig turns the bytes of a file into a Config, or into every mistake
@@ -82,6 +90,7 @@ func (f *configFile) top() fields {
 		"kubernetes": f.section(f.kubernetes()),
 		"admin":      f.section(fields{"address": f.adminAddress, "pprof": f.word(&c.Admin.Pprof, "loopback", "all", "off")}),
 		"cache":      f.section(f.cache()),
+		"local":      f.section(f.local()),
 		"limits":     f.section(f.limits()),
 		"routes":     f.routes,
 		"log":        f.section(f.log()),
@@ -135,7 +144,7 @@ func (f *configFile) log() fields {
 
 func (f *configFile) version(path string, n *yaml.Node) {
 	if n.Value != "v1" {
-		f.add(n.Line, fmt.Sprintf("version is %q", n.Value), "write v1, the only version there is")
+		f.add(n.Line, fmt.Sprintf("version is %q", cut(n.Value)), "write v1, the only version there is")
 	}
 }
 
@@ -175,6 +184,13 @@ func (f *configFile) compare() {
 				"name the server behind nodens")
 		}
 	}
+	for _, p := range f.prefer {
+		if bound := f.config.Cache.MaxStale; p.lasts > bound {
+			f.add(p.line, fmt.Sprintf("%s.preferPositive is %s, more than cache.maxStale (%s)", p.path, shortDuration(p.lasts), shortDuration(bound)),
+				"lower it or raise cache.maxStale")
+		}
+	}
+	f.compareDenied()
 	for i, listen := range f.config.Listen {
 		if covers(listen, f.config.Admin.Address, nil) {
 			line := f.adminLine

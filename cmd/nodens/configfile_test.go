@@ -60,7 +60,7 @@ func TestRoomForOtherRoutes(t *testing.T) {
 func TestSampleNamesEveryKey(t *testing.T) {
 	f := &configFile{}
 	all := sortedKeys(f.top())
-	for _, section := range []fields{f.cache(), f.limits(), f.log(), f.kubernetes(), f.topology(&TopologyConfig{})} {
+	for _, section := range []fields{f.cache(), f.limits(), f.log(), f.kubernetes(), f.topology(&TopologyConfig{}), f.local(), f.routeCacheFields(&RouteCacheConfig{})} {
 		all = append(all, sortedKeys(section)...)
 	}
 	for _, key := range all {
@@ -76,7 +76,8 @@ version: v1
 listen: [127.0.0.1:5353, "[::1]:5353", 0.0.0.0:53]
 node: {name: n1, zone: za}
 admin: {address: 127.0.0.1:9999, pprof: off}
-cache: {size: 64Mi, rotate: false, maxStale: 0s}
+cache: {size: 64Mi, rotate: false, maxStale: 2h}
+local: {deny: [CORP], chaos: {Version.Bind: secret}, refuseSnooping: true}
 limits: {udpSockets: 2, udpReceiveBuffer: 128Ki, missesInFlight: 100, tcpIdle: 1m}
 routes:
 - zones: [Cluster.Local, "10.in-addr.arpa."]
@@ -90,7 +91,8 @@ routes:
   socketsPerServer: 8
 - zones: [corp.example]
   resolvConf: /r.conf
-  cache: {maxNegativeTTL: 1m, stale: false}
+  cache: {maxTTL: 2h, minTTL: 1m, maxNegativeTTL: 1m, servFailTTL: 10s, maxServFailTTL: 1m, stale: true, staleWait: 0s,
+    preferPositive: 1h, shareNXDomain: true, prefetch: 3, keepAA: true, minimal: true}
 log: {level: warn, format: console}
 stopGrace: 5s
 `
@@ -103,21 +105,27 @@ stopGrace: 5s
 	want.Listen = addrPorts("127.0.0.1:5353", "[::1]:5353", "0.0.0.0:53")
 	want.Node = NodeConfig{Name: "n1", Zone: "za"}
 	want.Admin = AdminConfig{netip.MustParseAddrPort("127.0.0.1:9999"), "off"}
-	want.Cache = CacheConfig{Size: 64 << 20}
+	want.Cache = CacheConfig{Size: 64 << 20, MaxStale: 2 * time.Hour}
 	want.Limits.UDPSockets, want.Limits.UDPReceiveBuffer = 2, 128<<10
 	want.Limits.MissesInFlight, want.Limits.TCPIdle = 100, time.Minute
+	clusterCache, corpCache := defaultRoute(true).Cache, defaultRoute(false).Cache
+	clusterCache.MaxTTL = 10 * time.Second
+	corpCache.MaxTTL, corpCache.MinTTL, corpCache.MaxNegativeTTL = 2*time.Hour, time.Minute, time.Minute
+	corpCache.ServFailTTL, corpCache.MaxServFailTTL = 10*time.Second, time.Minute
+	corpCache.Stale, corpCache.StaleWait, corpCache.PreferPositive = true, 0, time.Hour
+	corpCache.ShareNXDomain, corpCache.Prefetch, corpCache.KeepAA, corpCache.Minimal = true, 3, true, true
+	want.Local = LocalConfig{Deny: []string{"corp."}, Chaos: map[string]string{"version.bind.": "secret"}, RefuseSnooping: true}
 	want.Routes = []RouteConfig{
 		{
-			Zones: []string{"cluster.local.", "10.in-addr.arpa."}, Choose: "balanced", MaxTTL: 10 * time.Second,
-			MaxNegativeTTL: 5 * time.Second, ForceTCP: true, Timeout: 2 * time.Second, SocketsPerServer: 4,
+			Zones: []string{"cluster.local.", "10.in-addr.arpa."}, Choose: "balanced", Cache: clusterCache, ForceTCP: true, Timeout: 2 * time.Second, SocketsPerServer: 4,
 			Probe: "kubernetes.default.svc.cluster.local.",
 		},
 		{
 			Zones: []string{"."}, Servers: addrPorts("192.0.2.1:53", "192.0.2.2:5300", "[2001:db8::1]:53", "[2001:db8::2]:54"), Choose: "sequential",
-			MaxTTL: time.Hour, MaxNegativeTTL: 30 * time.Second, Stale: true, Timeout: 2 * time.Second, SocketsPerServer: 8, Probe: ".", MixCase: true,
+			Cache: defaultRoute(false).Cache, Timeout: 2 * time.Second, SocketsPerServer: 8, Probe: ".", MixCase: true,
 		},
 		{
-			Zones: []string{"corp.example."}, ResolvConf: "/r.conf", Choose: "balanced", MaxTTL: time.Hour, MaxNegativeTTL: time.Minute,
+			Zones: []string{"corp.example."}, ResolvConf: "/r.conf", Choose: "balanced", Cache: corpCache,
 			Timeout: 4 * time.Second, SocketsPerServer: 32, Probe: ".", MixCase: true,
 		},
 	}
@@ -208,6 +216,22 @@ func TestMistakes(t *testing.T) {
 		"zone, long label":   {oneRoute("zones: [" + strings.Repeat("a", 64) + "]\n  servers: [192.0.2.1]"), "which is not a zone"},
 		"zone, empty":        {oneRoute("zones: [\"\"]\n  servers: [192.0.2.1]"), `f:3: routes[0].zones[0] is ""; write text`},
 		"no zones":           {oneRoute("zones: []\n  servers: [192.0.2.1]"), "f:3: routes[0].zones is an empty list; add zones such as cluster.local"},
+		"deny all":           {good + "local: {deny: [.]}\n", `f:3: local.deny[0] is ".", which is every name; leave out the route for it instead`},
+		"deny a zone":        {oneRoute("zones: [a.example]\n  servers: [192.0.2.1]") + "local: {deny: [A.example]}\n", `f:5: local.deny has "a.example.", which is also a zone of a route; keep it in one place (the zone is on line 3)`},
+		"deny twice":         {good + "local: {deny: [a, b, A.]}\n", `f:3: local.deny repeats "a."; remove one (the first is on line 3)`},
+		"deny no name":       {good + "local: {deny: [\"a b\"]}\n", `f:3: local.deny[0] is "a b", which is no domain name`},
+		"chaos is text":      {good + "local: {chaos: version.bind}\n", `f:3: local.chaos is "version.bind"; write a mapping of names to texts`},
+		"chaos, long text":   {good + "local: {chaos: {version.bind: " + strings.Repeat("x", 256) + "}}\n", `f:3: the text of local.chaos.version.bind has 256 bytes; keep at most 255`},
+		"chaos twice":        {good + "local: {chaos: {version.bind: a, VERSION.bind: b}}\n", `f:3: local.chaos has "version.bind." twice; remove one`},
+		"chaos, no text":     {good + "local: {chaos: {version.bind: [a]}}\n", `f:3: local.chaos.version.bind is a list; write text`},
+		"least over most":    {oneRoute("zones: [.]\n  servers: [192.0.2.1]\n  cache: {minTTL: 1m, maxTTL: 30s}"), "f:5: routes[0].cache.minTTL is 1m, more than maxTTL (30s); lower it or raise maxTTL"},
+		"failures shrink":    {oneRoute("zones: [.]\n  servers: [192.0.2.1]\n  cache: {maxServFailTTL: 2s}"), "f:5: routes[0].cache.maxServFailTTL is 2s, less than servFailTTL (5s); raise it, or write 0s for no growth"},
+		"no wait, no stale":  {oneRoute("zones: [.]\n  servers: [192.0.2.1]\n  cache: {staleWait: 0s, stale: false}"), "f:5: routes[0].cache.staleWait is 0s, but expired answers are only given when no server answers; let clients wait"},
+		"prefer too long":    {oneRoute("zones: [.]\n  servers: [192.0.2.1]\n  cache: {preferPositive: 2h}"), "f:5: routes[0].cache.preferPositive is 2h, more than cache.maxStale (1h); lower it or raise cache.maxStale"},
+		"huge value":         {good + "log: {level: " + strings.Repeat("x", 1000) + "}\n", `f:3: log.level is "` + strings.Repeat("x", 80) + `…"; write debug`},
+		"huge key":           {good + strings.Repeat("x", 1000) + ": 1\n", `f:3: unknown key "` + strings.Repeat("x", 80) + `…"; remove it`},
+		"huge address":       {good + "listen: [" + strings.Repeat("1", 1000) + "]\n", `f:3: listen[0] is "` + strings.Repeat("1", 80) + `…"; write an IP address`},
+		"huge zone":          {oneRoute("zones: [" + strings.Repeat("a", 1000) + "]\n  servers: [192.0.2.1]"), `routes[0].zones[0] is "` + strings.Repeat("a", 80) + `…", which is not a zone`},
 		"ttl zero":           {oneRoute("zones: [.]\n  servers: [192.0.2.1]\n  cache: {maxTTL: 0s}"), "f:5: routes[0].cache.maxTTL is 0s; choose from 1s to 24h"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -286,7 +310,7 @@ func TestCheckCommand(t *testing.T) {
 		"no command":    {nil, 2, "", "nodens check"},
 		"usage":         {[]string{"help"}, 0, "nodens check    -config FILE", ""},
 		"wrong command": {[]string{"chekc"}, 2, "", `there is no command "chekc"; did you mean "check"?`},
-		"version":       {[]string{"version"}, 0, "nodens devel (revision", ""},
+		"version":       {[]string{"version"}, 0, "nodens devel (", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr strings.Builder

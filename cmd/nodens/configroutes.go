@@ -23,15 +23,11 @@ func (f *configFile) routes(path string, n *yaml.Node) {
 func (f *configFile) route(path string, n *yaml.Node) RouteConfig {
 	r := defaultRoute(f.serversFrom(path, n) == "topology")
 	f.object(path, n, fields{
-		"zones":      func(path string, n *yaml.Node) { f.zones(path, n, &r) },
-		"topology":   f.section(f.topology(&r.Topology)),
-		"servers":    func(path string, n *yaml.Node) { f.serverList(path, n, &r.Servers, &r.TLSNames) },
-		"resolvConf": f.to(&r.ResolvConf),
-		"cache": f.section(fields{
-			"maxTTL":         f.time(&r.MaxTTL, time.Second, 24*time.Hour),
-			"maxNegativeTTL": f.time(&r.MaxNegativeTTL, time.Second, 3*time.Hour),
-			"stale":          f.flag(&r.Stale),
-		}),
+		"zones":            func(path string, n *yaml.Node) { f.zones(path, n, &r) },
+		"topology":         f.section(f.topology(&r.Topology)),
+		"servers":          func(path string, n *yaml.Node) { f.serverList(path, n, &r.Servers, &r.TLSNames) },
+		"resolvConf":       f.to(&r.ResolvConf),
+		"cache":            func(path string, n *yaml.Node) { f.routeCache(path, n, &r.Cache) },
 		"choose":           f.word(&r.Choose, "balanced", "fastest", "random", "sequential"),
 		"probe":            func(path string, n *yaml.Node) { f.name(path, n, &r.Probe) },
 		"forceTCP":         f.flag(&r.ForceTCP),
@@ -76,7 +72,7 @@ func (f *configFile) zones(path string, n *yaml.Node, r *RouteConfig) {
 			return
 		}
 		if _, ok := dns.IsDomainName(zone); !ok || strings.ContainsAny(zone, ` /:*\`) {
-			f.add(n.Line, fmt.Sprintf("%s is %q, which is not a zone", path, zone), `write a name such as cluster.local, or "." for every name`)
+			f.add(n.Line, fmt.Sprintf("%s is %q, which is not a zone", path, cut(zone)), `write a name such as cluster.local, or "." for every name`)
 			return
 		}
 		zone = dns.CanonicalName(zone)

@@ -45,7 +45,7 @@ func (f *configFile) name(path string, n *yaml.Node, to *string) {
 		return
 	}
 	if _, ok := dns.IsDomainName(name); !ok || strings.ContainsAny(name, ` /:*\`) {
-		f.add(n.Line, fmt.Sprintf("%s is %q, which is no domain name", path, name), "write a name such as cluster.local")
+		f.add(n.Line, fmt.Sprintf("%s is %q, which is no domain name", path, cut(name)), "write a name such as cluster.local")
 		return
 	}
 	*to = dns.CanonicalName(name)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"reflect"
 	"slices"
 	"sync"
@@ -59,21 +60,50 @@ func (d *daemon) prepare(c Config, old *generation) (*generation, error) {
 	return next, nil
 }
 
-// prepareCache keeps the cache while size and routes are the same: an entry
-// knows its zone by number, and another server may say something else.
+// prepareCache keeps the cache while its answers are good under the new
+// configuration.
 func prepareCache(next, old *generation) (err error) {
-	n, o := next.config, old.config
-	if old.cache != nil && o.Cache.Size == n.Cache.Size && o.Node == n.Node && reflect.DeepEqual(o.Routes, n.Routes) {
+	if old.cache != nil && sameAnswers(&next.config, &old.config) {
 		next.cache = old.cache
 		return nil
 	}
-	next.cache, err = cache.New(cache.Config{Bytes: n.Cache.Size})
+	next.cache, err = cache.New(cache.Config{Bytes: next.config.Cache.Size})
 	return err
+}
+
+// sameAnswers says that what is in memory under o may be given under n: its size
+// is the same, an entry finds its zone, which it knows by number, and the servers
+// of each zone come from the same source. How those are asked, and how long their
+// answers are kept, changes nothing about what they said.
+func sameAnswers(n, o *Config) bool {
+	return n.Cache.Size == o.Cache.Size && slices.Equal(n.Local.Deny, o.Local.Deny) &&
+		slices.EqualFunc(n.Routes, o.Routes, func(a, b RouteConfig) bool {
+			return slices.Equal(a.Zones, b.Zones) && reflect.DeepEqual(originOf(n, &a), originOf(o, &b))
+		})
+}
+
+// origin is where the servers of a route come from.
+type origin struct {
+	servers    []netip.AddrPort
+	names      map[netip.AddrPort]string // in their certificates
+	resolvConf string
+	topology   TopologyConfig
+	api        string // the API server
+}
+
+func originOf(c *Config, r *RouteConfig) origin {
+	o := origin{servers: r.Servers, names: r.TLSNames, resolvConf: r.ResolvConf, topology: r.Topology}
+	o.topology.Hints, o.topology.Domain = "", "" // they say who is asked first
+	if r.fromAPI() {
+		o.api = c.Kubernetes.Server
+	}
+	return o
 }
 
 func (d *daemon) prepareRoutes(next, old *generation) error {
 	for _, rc := range next.config.Routes {
 		spec := routeSpec{config: rc}
+		spec.config.Cache = RouteCacheConfig{}
 		if rc.topological() {
 			spec.node = next.config.Node
 		}
@@ -127,25 +157,27 @@ func (d *daemon) awaitServers(routes []*liveRoute) error {
 	return nil
 }
 
-// prepareForwarder keeps the forwarder, and with it the counters, while all
-// that it is made of is the same.
+// prepareForwarder keeps the forwarder while all that it is made of is the same.
+// Another one goes on with the counters, if listen addresses and zones are still
+// those that they count.
 func (d *daemon) prepareForwarder(next, old *generation) (err error) {
 	n, o := next.config, old.config
 	if old.forwarder != nil && next.cache == old.cache && slices.Equal(next.routes, old.routes) &&
-		n.Cache == o.Cache && n.Limits == o.Limits && len(n.Listen) == len(o.Listen) &&
-		reflect.DeepEqual(n.Routes, o.Routes) {
+		n.Cache == o.Cache && n.Limits == o.Limits && slices.Equal(n.Listen, o.Listen) &&
+		reflect.DeepEqual(n.Local, o.Local) && reflect.DeepEqual(n.Routes, o.Routes) {
 		next.forwarder = old.forwarder
 		return nil
 	}
-	var routes []*route
-	for _, r := range next.routes {
-		routes = append(routes, r.route)
+	var before *forwarder.Forwarder
+	if slices.Equal(n.Listen, o.Listen) {
+		before = old.forwarder
 	}
-	next.forwarder, err = newForwarder(n, routes, next.cache, d.base)
+	next.forwarder, err = newForwarder(n, next.routes, next.cache, before, d.base)
 	return err
 }
 
 func (d *daemon) prepareListens(next, old *generation) error {
+	d.warnShared(next, old)
 	var errs []error
 	for i, address := range next.config.Listen {
 		// The bound for what is in flight leaves the routes time to stop.
@@ -162,6 +194,21 @@ func (d *daemon) prepareListens(next, old *generation) error {
 		next.listens = append(next.listens, l)
 	}
 	return errors.Join(errs...)
+}
+
+// warnShared says which of the new listen addresses somebody has already. Sharing
+// them is meant for the time in which one daemon takes over from another.
+func (d *daemon) warnShared(next, old *generation) {
+	var shared []fmt.Stringer
+	for _, address := range next.config.Listen {
+		if !slices.Contains(old.config.Listen, address) && listenedAt(address) {
+			shared = append(shared, address)
+		}
+	}
+	if len(shared) > 0 {
+		d.log.Warn("another process listens here already, and the kernel divides the queries between the two. "+
+			"That ends with a handover; if none is under way, stop one of them ('ss -lunp' names them)", zap.Stringers("listen", shared))
+	}
 }
 
 // commit lets a prepared generation serve, and ends what it did not take over.
@@ -184,21 +231,24 @@ func (d *daemon) commit(next *generation) {
 
 // retire ends the parts of old that next did not take over. The listeners hand
 // over and answer what they have. Queries that met the old forwarder still
-// need its routes; they take at most their budget.
+// need it and its routes; they take at most their budget.
 func (d *daemon) retire(old, next *generation) {
 	if err := stopListens(without(old.listens, next.listens), context.Background()); err != nil {
 		d.log.Warn("a listener that is no longer configured did not end well", zap.Error(err))
 	}
-	routes := without(old.routes, next.routes)
+	if old.forwarder == next.forwarder {
+		return // and so are its routes
+	}
 	var budget time.Duration
-	for _, r := range routes {
+	for _, r := range old.routes {
 		budget = max(budget, r.spec.config.patience())
 	}
 	select {
 	case <-time.After(budget):
 	case <-d.drained:
 	}
-	if err := stopRoutes(routes, context.Background()); err != nil {
+	err := stopRoutes(without(old.routes, next.routes), context.Background())
+	if err = errors.Join(err, old.forwarder.Close()); err != nil {
 		d.log.Warn("a route that is no longer configured did not end well", zap.Error(err))
 	}
 }

@@ -44,7 +44,7 @@ func commands() []command {
 		{"serve", "-config FILE", "run the daemon", serveCommand},
 		{"check", "-config FILE | -sample", "check a configuration, or print one to start from", checkCommand},
 		{"status", "[-address HOST:PORT] [-o json]", "show the state of a running daemon", statusCommand},
-		{"demo", "[-for TIME] [-keep]", "watch it at work on loopback, with servers that fail", demoCommand},
+		{"demo", "[-for DURATION] [-rate QPS] [-keep]", "watch it at work on loopback, with servers that fail", demoCommand},
 		{"version", "", "print the version", versionCommand},
 	}
 }
@@ -115,7 +115,7 @@ func parse(flags *flag.FlagSet, s surroundings, args []string) error {
 		return errUsage
 	}
 	if flags.NArg() > 0 {
-		fmt.Fprintf(s.stderr, "nodens %s: %q is too much; it takes flags only\n", flags.Name(), flags.Arg(0))
+		fmt.Fprintf(s.stderr, "%s: %q is too much; it takes flags only\n", flags.Name(), flags.Arg(0))
 		flags.Usage()
 		return errUsage
 	}

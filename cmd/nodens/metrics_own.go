@@ -63,6 +63,18 @@ func ownQueryMetrics() []metric {
 			"nodens_unkept_total", "Servers' replies that were not to be kept.", nil,
 			func(s *snapshot, e emitter) { e.count(s.Forwarder.Unkept) },
 		},
+		{
+			"nodens_renewals_total", "Answers asked for again in the background, before their end or after.", nil,
+			func(s *snapshot, e emitter) { e.count(s.Forwarder.Renewed) },
+		},
+		{
+			"nodens_prefetches_total", "Those of nodens_renewals_total that were before the answer's end.", nil,
+			func(s *snapshot, e emitter) { e.count(s.Forwarder.Prefetched) },
+		},
+		{
+			"nodens_prefetches_shed_total", "Answers not asked for before their end because the route was half full.", nil,
+			func(s *snapshot, e emitter) { e.count(s.Forwarder.Unfetched) },
+		},
 		{"nodens_tcp_connections_total", "Connections accepted.", []string{"listen"}, func(s *snapshot, e emitter) {
 			for i := range s.Listens {
 				e.count(s.Listens[i].TCP.Accepted, s.Listens[i].Address.String())

@@ -15,6 +15,9 @@ type mistake struct {
 	do   string
 }
 
+// maxMistakes is how many are printed: nobody reads more at once.
+const maxMistakes = 100
+
 // mistakes is every mistake of one file. As an error it prints one line each,
 // in the order of the file: "file:line: what is wrong; what to do".
 type mistakes struct {
@@ -36,9 +39,13 @@ func (m *mistakes) err() error {
 }
 
 func (m *mistakes) Error() string {
-	lines := make([]string, len(m.list))
+	var lines []string
 	for i, one := range m.list {
-		lines[i] = fmt.Sprintf("%s:%d: %s; %s", m.file, one.line, one.what, one.do)
+		if i == maxMistakes {
+			lines = append(lines, fmt.Sprintf("%s: and %d more", m.file, len(m.list)-i))
+			break
+		}
+		lines = append(lines, fmt.Sprintf("%s:%d: %s; %s", m.file, one.line, one.what, one.do))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -63,8 +63,8 @@ func (r *rates) add(t totals) {
 	r.samples = append(r.samples, t)
 }
 
-// oldest is the first sample of the last minute, or the zero totals at the
-// start when there is none to compare with.
+// oldest is the first sample of the last minute, or the zero totals of when
+// counting began if there is none to compare with.
 func (r *rates) oldest(now totals, start time.Time) totals {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -70,7 +70,7 @@ func TestReloadWholeOrNotAtAll(t *testing.T) {
 		"a mistake": {fmt.Sprintf("routes: [{zones: [.], servers: [%q]}]\nlog: {level: loud}\n", two.address), `log.level is "loud"`},
 		"a taken port": {
 			fmt.Sprintf("listen: [127.0.0.1:0, %q]\nroutes: [{zones: [.], servers: [%q]}]\n", taken.LocalAddr(), two.address),
-			"another program has it",
+			"stop the program that has it",
 		},
 		"a missing file": {
 			fmt.Sprintf("listen: [127.0.0.1:0]\nroutes:\n- {zones: [.], servers: [%q]}\n- {zones: [a.example], topology: {file: /nowhere}}\n", two.address),

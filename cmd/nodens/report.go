@@ -15,13 +15,15 @@ import (
 // report is what people see of a snapshot, as a page, as text and as JSON.
 type report struct {
 	Version  string    `json:"version"`
-	Revision string    `json:"revision"`
+	Revision string    `json:"revision,omitempty"`
 	Go       string    `json:"go"`
 	Node     string    `json:"node"`
 	Zone     string    `json:"zone"`
 	ZoneFrom string    `json:"zoneFrom,omitempty"` // who told it
 	At       time.Time `json:"at"`
 	Started  time.Time `json:"started"`
+	Counted  time.Time `json:"counted"` // since when queries are counted
+	PID      int       `json:"pid"`
 	Ready    bool      `json:"ready"`
 	Why      string    `json:"why,omitempty"` // not ready
 
@@ -47,8 +49,8 @@ type ratesReport struct {
 	Queries  float64            `json:"queriesPerSecond"`
 	HitRatio float64            `json:"hitRatio"`
 	BySource map[string]float64 `json:"bySourcePerSecond"`
-	Total    map[string]uint64  `json:"total"` // since the start
-	// TotalHitRatio is since the start.
+	Total    map[string]uint64  `json:"total"` // since counting began
+	// TotalHitRatio is since then too.
 	TotalHitRatio float64 `json:"totalHitRatio"`
 }
 
@@ -93,8 +95,9 @@ type listenReport struct {
 	Address     string   `json:"address"`
 	UDP         uint64   `json:"udpQueries"`
 	TCP         uint64   `json:"tcpQueries"`
-	Misses      int      `json:"misses"` // in flight
-	MissesLimit int      `json:"missesLimit"`
+	UDPMisses   int      `json:"udpMisses"` // in flight
+	TCPMisses   int      `json:"tcpMisses"`
+	MissesLimit int      `json:"missesLimit"` // of each
 	Connections int      `json:"connections"`
 	ConnsLimit  int      `json:"connectionsLimit"`
 	Dropped     uint64   `json:"dropped"`
@@ -112,7 +115,7 @@ func newReport(s *snapshot, now, before totals) report {
 	r := report{
 		Version: s.Build.Version, Revision: s.Build.Revision, Go: s.Build.Go,
 		Node: s.Config.Node.Name, Zone: s.Config.Node.Zone,
-		At: s.At, Started: s.Started, Ready: s.NotReady == "", Why: s.NotReady,
+		At: s.At, Started: s.Started, Counted: s.counted(), PID: s.PID, Ready: s.NotReady == "", Why: s.NotReady,
 		Config: configReport{Path: s.Config.Path, Hash: s.Reload.Hash, Loaded: s.Reload.Good, Failed: s.Reload.Failed},
 		Rates:  newRates(now, before),
 		Cache:  cacheReport{Bytes: s.Cache.Bytes, Limit: s.Config.Cache.Size},
@@ -264,7 +267,7 @@ func (r *routeSnapshot) placement(addr netip.Addr) *topology.Placement {
 func newListenReport(l *listenSnapshot, limits LimitsConfig) listenReport {
 	r := listenReport{
 		Address: l.Address.String(), UDP: l.UDP.Received, TCP: l.TCP.Received,
-		Misses: l.UDP.InFlight + l.TCP.InFlight, MissesLimit: 2 * limits.MissesInFlight,
+		UDPMisses: l.UDP.InFlight, TCPMisses: l.TCP.InFlight, MissesLimit: limits.MissesInFlight,
 		Connections: l.TCP.Connections, ConnsLimit: limits.TCPConnections,
 	}
 	for _, drop := range []struct {
@@ -286,6 +289,15 @@ func newListenReport(l *listenSnapshot, limits LimitsConfig) listenReport {
 		}
 	}
 	return r
+}
+
+// Since is the time for which queries are counted, in words. Another set of zones
+// or listen addresses begins anew.
+func (r report) Since() string {
+	if r.Counted.Sub(r.Started) < time.Second {
+		return "since the start"
+	}
+	return "in " + humanTime(r.At.Sub(r.Counted)) + ", since zones or listen addresses changed"
 }
 
 // roundTime leaves as much of a time as people read.

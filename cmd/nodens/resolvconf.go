@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -68,7 +67,7 @@ func (r resolvConf) warning(left []string, servers []netip.AddrPort, err error) 
 // read gives the usable nameservers of the file, and those left out with the
 // reason.
 func (r resolvConf) read() (servers []netip.AddrPort, left []string, err error) {
-	data, err := os.ReadFile(r.path)
+	data, err := readFile(r.path)
 	if err != nil {
 		return nil, nil, err
 	}

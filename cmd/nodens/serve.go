@@ -17,7 +17,7 @@ import (
 
 // serveCommand is nodens serve.
 func serveCommand(ctx context.Context, s surroundings, args []string) error {
-	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
+	flags := flag.NewFlagSet("nodens serve", flag.ContinueOnError)
 	path := flags.String("config", "", "the configuration `FILE`; a change of it is taken over while the daemon runs")
 	if err := parse(flags, s, args); err != nil {
 		return err
@@ -132,9 +132,12 @@ func (d *daemon) runListens(ctx context.Context) error {
 }
 
 // runRoutes ends the routes when ctx ends, those of former configurations too.
+// With their sockets ends what is still asked in the background, for which the
+// forwarder waits.
 func (d *daemon) runRoutes(ctx context.Context) error {
 	<-ctx.Done()
-	err := stopRoutes(d.current.Load().routes, context.Background())
+	g := d.current.Load()
+	err := errors.Join(stopRoutes(g.routes, context.Background()), g.forwarder.Close())
 	d.retired.Wait()
 	return err
 }

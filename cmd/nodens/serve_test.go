@@ -245,9 +245,9 @@ func TestStartErrors(t *testing.T) {
 	}{
 		"port in use": {
 			"listen: [\"" + taken.LocalAddr().String() + "\"]\n" + plain,
-			[]string{"cannot listen on " + taken.LocalAddr().String() + " over UDP", "another program has it"},
+			[]string{"cannot listen on " + taken.LocalAddr().String() + " over UDP", "over UDP: address already in use; stop the program that has it ('ss -lntup"},
 		},
-		"no such address": {"listen: [192.0.2.77:5353]\n" + plain, []string{"cannot listen on 192.0.2.77:5353", "add it to an interface"}},
+		"no such address": {"listen: [192.0.2.77:5353]\n" + plain, []string{"cannot listen on 192.0.2.77:5353 over UDP: cannot assign requested address; this machine has no such address: add it to an interface"}},
 		"no topology": {
 			"listen: [127.0.0.1:0]\nroutes: [{zones: [a.example], topology: {file: " + dir + "/none}}]\n",
 			[]string{"route for a.example.", dir + "/none does not exist", "create it"},
@@ -275,6 +275,9 @@ func TestStartErrors(t *testing.T) {
 			}
 			lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
 			last := lines[len(lines)-1]
+			if strings.Count(last, ";") > 1 || strings.Count(last, "already in use") > 1 {
+				t.Errorf("stderr ends with %q, which advises twice", last)
+			}
 			for _, want := range append(test.want, "nodens cannot start: ") {
 				if !strings.Contains(last, want) {
 					t.Errorf("stderr ends with %q, want it to say %q", last, want)

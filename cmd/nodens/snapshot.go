@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/netip"
+	"os"
 	"time"
 
 	"github.com/nodens-dns/nodens/forwarder"
@@ -20,6 +21,7 @@ type snapshot struct {
 	At       time.Time
 	Now      time.Duration // At on the clock of the parts
 	Started  time.Time
+	PID      int
 	Config   Config
 	NotReady string // why; "" when ready
 	Reload   reloadResult
@@ -38,6 +40,9 @@ type listenSnapshot struct {
 	UDP     listener.UDPStats
 	TCP     listener.TCPStats
 }
+
+// counted is when the forwarder's counters began.
+func (s *snapshot) counted() time.Time { return s.At.Add(s.Forwarder.Since - s.Now) }
 
 // server is the label that node-cache gives a listen address.
 func (l *listenSnapshot) server() string { return "dns://" + l.Address.String() }
@@ -95,6 +100,7 @@ func (d *daemon) snapshot() snapshot {
 		At:            time.Now(),
 		Now:           d.now(),
 		Started:       d.started,
+		PID:           os.Getpid(),
 		Config:        g.config,
 		NotReady:      d.ready.Load().(string),
 		Reload:        d.reloads.result(),

@@ -17,9 +17,9 @@ const maxReport = 16 << 20
 
 // statusCommand asks a running daemon for its report.
 func statusCommand(ctx context.Context, s surroundings, args []string) error {
-	flags := flag.NewFlagSet("status", flag.ContinueOnError)
+	flags := flag.NewFlagSet("nodens status", flag.ContinueOnError)
 	address := flags.String("address", defaultConfig().Admin.Address.String(), "the daemon's admin address, `HOST:PORT`")
-	format := flags.String("o", "text", "`text` or json")
+	format := flags.String("o", "text", "the `FORMAT` of the output, text or json")
 	if err := parse(flags, s, args); err != nil {
 		return err
 	}
@@ -66,9 +66,10 @@ func printReport(w io.Writer, r *report) error {
 	if !r.Ready {
 		state = "not ready: " + r.Why
 	}
-	fmt.Fprintf(w, "nodens %s, %s, up %s, node %s, zone %s\n", r.Version, state, humanTime(r.At.Sub(r.Started)), orUnknown(r.Node), orUnknown(r.Zone))
-	fmt.Fprintf(w, "queries  %s/s, %s from memory (%s since the start), %s/s failed\n",
-		humanRate(r.Rates.Queries), percent(r.Rates.HitRatio), percent(r.Rates.TotalHitRatio), humanRate(r.Rates.BySource["failure"]))
+	fmt.Fprintf(w, "nodens %s, %s, node %s, zone %s\n", r.Version, state, orUnknown(r.Node), orUnknown(r.Zone))
+	fmt.Fprintf(w, "process  %d, up %s, started %s\n", r.PID, humanTime(r.At.Sub(r.Started)), r.Started.UTC().Format(time.DateTime+" UTC"))
+	fmt.Fprintf(w, "queries  %s/s, %s from memory (%s %s), %s/s failed\n",
+		humanRate(r.Rates.Queries), percent(r.Rates.HitRatio), percent(r.Rates.TotalHitRatio), r.Since(), humanRate(r.Rates.BySource["failure"]))
 	fmt.Fprintf(w, "cache    %s of %s, %s answers\n", humanBytes(r.Cache.Bytes), humanBytes(r.Cache.Limit), humanCount(r.Cache.Entries))
 	fmt.Fprintf(w, "config   %s, in force for %s\n", r.Config.Path, humanTime(r.At.Sub(r.Config.Loaded)))
 	if r.Config.Error != "" {
@@ -90,10 +91,10 @@ func printReport(w io.Writer, r *report) error {
 				s.Tier, s.Address, s.State, health, humanRTT(s.RTT), s.InFlight, s.Sent, s.Failed, s.Why)
 		}
 	}
-	fmt.Fprint(table, "\n  LISTEN\tUDP\tTCP\tMISSES\tCONNECTIONS\tDROPPED\n")
+	fmt.Fprint(table, "\n  LISTEN\tUDP QUERIES\tTCP QUERIES\tUDP MISSES IN FLIGHT\tTCP MISSES IN FLIGHT\tTCP CONNECTIONS OPEN\tDROPPED\n")
 	for _, l := range r.Listens {
-		fmt.Fprintf(table, "  %s\t%d\t%d\t%d/%d\t%d/%d\t%d\n",
-			l.Address, l.UDP, l.TCP, l.Misses, l.MissesLimit, l.Connections, l.ConnsLimit, l.Dropped)
+		fmt.Fprintf(table, "  %s\t%d\t%d\t%d of %d\t%d of %d\t%d of %d\t%d\n",
+			l.Address, l.UDP, l.TCP, l.UDPMisses, l.MissesLimit, l.TCPMisses, l.MissesLimit, l.Connections, l.ConnsLimit, l.Dropped)
 	}
 	return table.Flush()
 }

@@ -41,7 +41,7 @@ func (d *daemon) serveStatus(w http.ResponseWriter, request *http.Request) {
 func (d *daemon) report() report {
 	s := d.snapshot()
 	now := totalsOf(s.At, s.Forwarder)
-	return newReport(&s, now, d.rates.oldest(now, s.Started))
+	return newReport(&s, now, d.rates.oldest(now, s.counted()))
 }
 
 func renderStatus(r report) ([]byte, error) {

@@ -33,8 +33,9 @@ type running struct {
 // stop is: first readiness goes off, so that nobody new is sent here, and no
 // reload can start parts again; then the listeners answer what they have
 // received, for which they need the routes; then the routes close their
-// sockets, since nobody asks them any more; the admin side is last, so that
-// the stop can be watched.
+// sockets, since no client asks them any more, and the forwarder is closed, which
+// waits for what was asked in the background and now fails at once; the admin
+// side is last, so that the stop can be watched.
 func runTasks(ctx context.Context, grace time.Duration, tasks ...task) error {
 	failed := make(chan struct{}, 1)
 	started := make([]*running, len(tasks))

@@ -43,3 +43,17 @@ func orList(words []string) string {
 func sortedKeys[V any](m map[string]V) []string {
 	return slices.Sorted(maps.Keys(m))
 }
+
+// cut is text that is short enough for a message: its first 80 characters, if
+// there are more.
+func cut(text string) string {
+	const most = 80
+	n := 0
+	for i := range text {
+		if n == most {
+			return text[:i] + "…"
+		}
+		n++
+	}
+	return text
+}

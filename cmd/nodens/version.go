@@ -15,13 +15,13 @@ var version string
 // build says which nodens this is.
 type build struct {
 	Version  string `json:"version"`
-	Revision string `json:"revision"`
+	Revision string `json:"revision,omitempty"` // of the source; "" when not known
 	Go       string `json:"go"`
 }
 
 // thisBuild is what the linker and the Go command wrote into the binary.
 func thisBuild() build {
-	b := build{Version: version, Revision: "unknown", Go: runtime.Version()}
+	b := build{Version: version, Go: runtime.Version()}
 	changed := ""
 	if info, ok := debug.ReadBuildInfo(); ok {
 		if v := info.Main.Version; b.Version == "" && v != "(devel)" {
@@ -39,15 +39,21 @@ func thisBuild() build {
 	if b.Version == "" {
 		b.Version = "devel"
 	}
-	b.Revision += changed
+	if b.Revision != "" {
+		b.Revision += changed
+	}
 	return b
 }
 
 func versionCommand(_ context.Context, s surroundings, args []string) error {
-	if err := parse(flag.NewFlagSet("version", flag.ContinueOnError), s, args); err != nil {
+	if err := parse(flag.NewFlagSet("nodens version", flag.ContinueOnError), s, args); err != nil {
 		return err
 	}
 	b := thisBuild()
-	fmt.Fprintf(s.stdout, "nodens %s (revision %s, %s)\n", b.Version, b.Revision, b.Go)
+	details := b.Go
+	if b.Revision != "" {
+		details = "revision " + b.Revision + ", " + details
+	}
+	fmt.Fprintf(s.stdout, "nodens %s (%s)\n", b.Version, details)
 	return nil
 }

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"syscall"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/nodens-dns/nodens/forwarder"
 	"github.com/nodens-dns/nodens/forwarder/cache"
-	"github.com/nodens-dns/nodens/forwarder/listener"
 	"github.com/nodens-dns/nodens/forwarder/upstream"
 	"github.com/nodens-dns/nodens/topology"
 	"github.com/nodens-dns/nodens/topology/file"
@@ -32,14 +30,14 @@ type base struct {
 // bounds how fast an upstream in trouble is asked again, and how fast its
 // recovery is seen.
 const (
-	failureTTL  = time.Second
-	servFailTTL = 5 * time.Second
-	staleTTL    = 30 * time.Second
-	recheck     = 5 * time.Second
+	failureTTL = time.Second
+	staleTTL   = 30 * time.Second
+	recheck    = 5 * time.Second
 )
 
 // routeSpec is everything a route is made of: as long as it is the same, a
 // reload keeps the route with its sockets and what it knows of its servers.
+// What is kept of its answers is the forwarder's part and not said here.
 type routeSpec struct {
 	config RouteConfig
 	node   NodeConfig
@@ -207,98 +205,45 @@ func stateOf(s topology.State) upstream.State {
 }
 
 // newForwarder makes the forwarder of a configuration on top of its routes.
-func newForwarder(c Config, routes []*route, answers *cache.Cache, b base) (*forwarder.Forwarder, error) {
+// before, whose counters it may go on with, may be nil.
+func newForwarder(c Config, routes []*liveRoute, answers *cache.Cache, before *forwarder.Forwarder, b base) (*forwarder.Forwarder, error) {
 	config := forwarder.Config{
-		Cache:        answers,
-		Listeners:    len(c.Listen),
-		Stripes:      len(c.Listen) * stripes(c.Limits),
-		UDPSize:      uint16(c.Limits.UDPReplySize),
-		Rotate:       c.Cache.Rotate,
-		MaxFollowers: c.Limits.FollowersPerMiss,
-		Now:          b.now,
+		Cache:          answers,
+		Listeners:      len(c.Listen),
+		Stripes:        len(c.Listen) * stripes(c.Limits),
+		UDPSize:        uint16(c.Limits.UDPReplySize),
+		Rotate:         c.Cache.Rotate,
+		MaxFollowers:   c.Limits.FollowersPerMiss,
+		Deny:           c.Local.Deny,
+		Chaos:          c.Local.Chaos,
+		RefuseSnooping: c.Local.RefuseSnooping,
+		Before:         before,
+		Now:            b.now,
 	}
-	for _, r := range routes {
-		rc := r.spec.config
+	for i, r := range routes {
 		config.Routes = append(config.Routes, forwarder.Route{
-			Zones: rc.Zones,
-			Group: r.group,
-			Policy: cache.Policy{
-				MaxTTL: rc.MaxTTL, MaxNegativeTTL: rc.MaxNegativeTTL,
-				FailureTTL: failureTTL, ServFailTTL: servFailTTL, Recheck: recheck,
-				MaxStale: c.Cache.MaxStale, StaleOnError: rc.Stale, StaleTTL: staleTTL,
-			},
+			Zones:       c.Routes[i].Zones,
+			Group:       r.group,
+			Policy:      policyOf(&c.Routes[i].Cache, c.Cache.MaxStale),
 			MaxInFlight: c.Limits.UpstreamInFlight,
 		})
 	}
 	return forwarder.New(config)
 }
 
-// stripes is the number of loops of one listen address: its UDP sockets and
-// TCP.
-func stripes(l LimitsConfig) int { return l.UDPSockets + 1 }
-
-// listenSpec is everything a listen address is made of.
-type listenSpec struct {
-	address netip.AddrPort
-	index   int
-	limits  LimitsConfig
-	grace   time.Duration
-}
-
-// listen is one listen address: bound, then running.
-type listen struct {
-	spec    listenSpec
-	udp     *listener.UDP
-	tcp     *listener.TCP
-	started []*running
-}
-
-// newListen binds a listen address over UDP and TCP. With port 0 the kernel
-// chooses one port for both.
-func newListen(spec listenSpec, h listener.Handler, b base) (*listen, error) {
-	l, limits := &listen{spec: spec}, spec.limits
-	first := uint8(spec.index * stripes(limits))
-	var err error
-	l.udp, err = listener.ListenUDP(listener.UDPConfig{
-		Addr: spec.address, Listener: uint8(spec.index), Stripe: first, Sockets: limits.UDPSockets,
-		Handler: h, Now: b.now, MaxInFlight: limits.MissesInFlight,
-		ReceiveBuffer: int(limits.UDPReceiveBuffer), Grace: spec.grace,
-	})
-	if err != nil {
-		return nil, listenError(spec.address, "UDP", err)
+// policyOf is what a route's settings come to.
+func policyOf(c *RouteCacheConfig, maxStale time.Duration) cache.Policy {
+	p := cache.Policy{
+		MaxTTL: c.MaxTTL, MinTTL: c.MinTTL, MaxNegativeTTL: c.MaxNegativeTTL,
+		PreferPositive: c.PreferPositive, ShareNXDomain: c.ShareNXDomain,
+		FailureTTL: failureTTL, ServFailTTL: c.ServFailTTL, MaxServFailTTL: c.MaxServFailTTL,
+		StaleWait: c.StaleWait, Recheck: recheck, MaxStale: maxStale, StaleOnError: c.Stale, StaleTTL: staleTTL,
+		Prefetch: uint32(c.Prefetch), KeepAA: c.KeepAA, Minimal: c.Minimal,
 	}
-	l.tcp, err = listener.ListenTCP(listener.TCPConfig{
-		Addr: l.udp.Addr(), Listener: uint8(spec.index), Stripe: first + uint8(limits.UDPSockets),
-		Handler: h, Now: b.now, MaxConnections: limits.TCPConnections,
-		MaxPerClient: min(limits.TCPConnectionsPerClient, limits.TCPConnections),
-		MaxInFlight:  limits.MissesInFlight, MaxInFlightPerConnection: limits.TCPQueriesPerConnection,
-		IdleTimeout: limits.TCPIdle, Grace: spec.grace,
-	})
-	if err != nil {
-		return nil, errors.Join(listenError(spec.address, "TCP", err), l.udp.Close())
+	if c.StaleWait == 0 {
+		p.StaleWait = -1 // not at all
 	}
-	return l, nil
-}
-
-// tasks are the two loops of the address.
-func (l *listen) tasks() []task {
-	name := l.udp.Addr().String()
-	return []task{{"UDP " + name, l.udp.Run}, {"TCP " + name, l.tcp.Run}}
-}
-
-// listenError says in one sentence what keeps an address from being served,
-// and what to do.
-func listenError(address netip.AddrPort, proto string, err error) error {
-	do := "choose another address in listen"
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		do = fmt.Sprintf("another program has it: stop that ('ss -lntup sport = :%d' names it) or choose another address in listen", address.Port())
-	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
-		do = "ports below 1024 need the capability NET_BIND_SERVICE: grant it or choose a higher port in listen"
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		do = "this machine has no such address: add it to an interface or correct listen"
-	}
-	return fmt.Errorf("cannot listen on %s over %s: %w; %s", address, proto, err, do)
+	return p
 }
 
 func closed() <-chan struct{} {

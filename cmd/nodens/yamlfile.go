@@ -52,7 +52,7 @@ func (y *yamlFile) syntax(err error) {
 		line, _ = strconv.Atoi(found[1])
 		text = strings.TrimPrefix(text, found[0])
 	}
-	y.add(line, "this is not YAML: "+text, "look at this line and its neighbours for indentation, quotes (an IPv6 address needs them) and brackets")
+	y.add(line, "this is not YAML: "+cut(text), "look at this line and its neighbours for indentation, quotes (an IPv6 address needs them) and brackets")
 }
 
 // object reads a mapping key by key; required keys that are missing, keys
@@ -94,7 +94,7 @@ func (y *yamlFile) unknown(path string, key *yaml.Node, known fields) {
 	if near := nearest(key.Value, names); near != "" {
 		do = fmt.Sprintf("did you mean %q?", near)
 	}
-	y.add(key.Line, fmt.Sprintf("unknown key %q", join(path, key.Value)), do)
+	y.add(key.Line, fmt.Sprintf("unknown key %q", join(path, cut(key.Value))), do)
 }
 
 // list reads each element of a sequence.
@@ -133,7 +133,7 @@ func (y *yamlFile) oneOf(path string, n *yaml.Node, to *string, allowed ...strin
 			return
 		}
 	}
-	y.add(n.Line, fmt.Sprintf("%s is %q", path, word), "write "+orList(allowed))
+	y.add(n.Line, fmt.Sprintf("%s is %q", path, cut(word)), "write "+orList(allowed))
 }
 
 func (y *yamlFile) boolean(path string, n *yaml.Node, to *bool) {
@@ -165,7 +165,7 @@ func (y *yamlFile) duration(path string, n *yaml.Node, to *time.Duration, low, h
 	value, err := time.ParseDuration(n.Value)
 	switch {
 	case err != nil && n.Tag == "!!int":
-		y.add(n.Line, fmt.Sprintf("%s is %s without a unit", path, n.Value), fmt.Sprintf("write %ss for seconds, or another unit (ms, m, h)", n.Value))
+		y.add(n.Line, fmt.Sprintf("%s is %s without a unit", path, cut(n.Value)), fmt.Sprintf("write %ss for seconds, or another unit (ms, m, h)", cut(n.Value)))
 	case err != nil:
 		y.wrongKind(path, n, "a duration such as 30s")
 	case value < low || value > high:
@@ -224,13 +224,13 @@ func (y *yamlFile) wrongKind(path string, n *yaml.Node, want string) {
 		yaml.MappingNode: "a mapping", yaml.SequenceNode: "a list", yaml.AliasNode: "an alias",
 	}[n.Kind]
 	if got == "" {
-		got = strconv.Quote(n.Value)
+		got = strconv.Quote(cut(n.Value))
 	}
 	y.add(n.Line, path+" is "+got, "write "+want)
 }
 
 func (y *yamlFile) outOfRange(path string, n *yaml.Node, low, high string) {
-	y.add(n.Line, path+" is "+n.Value, "choose from "+low+" to "+high)
+	y.add(n.Line, path+" is "+cut(n.Value), "choose from "+low+" to "+high)
 }
 
 func join(path, key string) string {

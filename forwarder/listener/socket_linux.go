@@ -110,20 +110,13 @@ func network(proto string, addr netip.AddrPort) string {
 	return proto + "6"
 }
 
-// explain says what to do about a failed bind.
+// explain names the address of a failed bind, and the reason once.
 func explain(proto string, addr netip.AddrPort, err error) error {
 	var errno syscall.Errno
-	_ = errors.As(err, &errno)
-	advice, known := map[syscall.Errno]string{
-		unix.EADDRINUSE:    "stop the other DNS server or run as its user so that SO_REUSEPORT can share it",
-		unix.EADDRNOTAVAIL: "give the address to an interface of this node first",
-		unix.EACCES:        "a port below 1024 needs CAP_NET_BIND_SERVICE",
-		unix.EAFNOSUPPORT:  "this node lacks the address family, remove the address",
-	}[errno]
-	if !known {
-		return fmt.Errorf("listen %s %v: %w", proto, addr, err)
+	if errors.As(err, &errno) {
+		err = errno
 	}
-	return fmt.Errorf("listen %s %v: %w: %s", proto, addr, errno, advice)
+	return fmt.Errorf("listen %s %v: %w", proto, addr, err)
 }
 
 // buffer returns the receive buffer the socket got, in bytes.

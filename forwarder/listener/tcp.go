@@ -39,7 +39,7 @@ type TCP struct {
 }
 
 // ListenTCP binds the socket of cfg. Nothing is accepted before Run. The error
-// says which address failed and what to do about it.
+// says which address failed and wraps the reason, a syscall.Errno.
 func ListenTCP(cfg TCPConfig) (*TCP, error) {
 	cfg = cfg.withDefaults()
 	lc := net.ListenConfig{

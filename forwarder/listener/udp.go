@@ -30,7 +30,7 @@ type UDP struct {
 }
 
 // ListenUDP binds the sockets of cfg. Nothing is read before Run. The error
-// says which address failed and what to do about it.
+// says which address failed and wraps the reason, a syscall.Errno.
 func ListenUDP(cfg UDPConfig) (*UDP, error) {
 	cfg = cfg.withDefaults()
 	if cfg.Sockets > maxSockets {
