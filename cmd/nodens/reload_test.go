@@ -222,6 +222,7 @@ func TestReloadBySignal(t *testing.T) {
 	link(t, at("c/real"), at("b/link"))
 	link(t, at("b/link"), at("a/nodens.yaml"))
 	h := serveFile(t, at("a/nodens.yaml"))
+	time.Sleep(settle) // the look at the start is over
 	link(t, at("d/real"), at("b/link"))
 	time.Sleep(4 * settle)
 	if h.level.String() != "info" {
