@@ -26,14 +26,7 @@ type scripted struct {
 
 func newScripted(t *testing.T, own byte, delay time.Duration) *scripted {
 	t.Helper()
-	packets, err := net.ListenPacket("udp", fmt.Sprintf("127.0.0.%d:0", own))
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", packets.LocalAddr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	packets, listener := bindBoth(t, fmt.Sprintf("127.0.0.%d:0", own))
 	s := &scripted{address: netip.MustParseAddrPort(packets.LocalAddr().String()), own: own, delay: delay}
 	for _, server := range []*dns.Server{{PacketConn: packets, Handler: s}, {Listener: listener, Handler: s}} {
 		up := make(chan struct{})
@@ -50,6 +43,23 @@ func newScripted(t *testing.T, own byte, delay time.Duration) *scripted {
 		})
 	}
 	return s
+}
+
+// bindBoth binds a port that is free over UDP and TCP.
+func bindBoth(t *testing.T, address string) (net.PacketConn, net.Listener) {
+	t.Helper()
+	for range portTries {
+		packets, err := net.ListenPacket("udp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if listener, err := net.Listen("tcp", packets.LocalAddr().String()); err == nil {
+			return packets, listener
+		}
+		packets.Close()
+	}
+	t.Fatalf("no port of %s is free over UDP and TCP", address)
+	return nil, nil
 }
 
 func (s *scripted) ServeDNS(w dns.ResponseWriter, query *dns.Msg) {
