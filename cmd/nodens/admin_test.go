@@ -194,7 +194,7 @@ func TestReportInWords(t *testing.T) {
 	s.Routes[0].Topology.Empty, s.Routes[0].Topology.EmptyFor = true, 90*time.Second
 	s.Routes[0].File.LastError = "line 3 is odd"
 	s.Routes[0].API = nil // its notes are tested with a daemon
-	s.Listens[0].UDP.Overflowed, s.Listens[0].TCP.Refused = 5, 2
+	s.Listens[0].UDP.Overflowed, s.Listens[0].TCP.EvictedIdle = 5, 2
 	s.NotReady = "stopping"
 	r := newReport(&s, totals{at: s.At}, totals{at: s.At.Add(-time.Minute)})
 	if got, want := r.Routes[1].Servers[0].Why, "silent 4 times in a row, used again when probes succeed, in 2.5s at the earliest"; got != want {
@@ -207,7 +207,7 @@ func TestReportInWords(t *testing.T) {
 	if diff := cmp.Diff(notes, r.Routes[0].Notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
 	}
-	if got := r.Listens[0]; got.Dropped != 7 || strings.Join(got.Reasons, ", ") != "5 receive buffer full, 2 TCP connections refused" {
+	if got := r.Listens[0]; got.Dropped != 7 || strings.Join(got.Reasons, ", ") != "5 receive buffer full, 2 TCP connections closed to make room" {
 		t.Errorf("drops: %d, %q", got.Dropped, got.Reasons)
 	}
 	r.Config.Error = "c.yaml:3: <b>odd</b>; mend it"

@@ -279,7 +279,7 @@ func newListenReport(l *listenSnapshot, limits LimitsConfig) listenReport {
 		{l.UDP.Short + l.UDP.Long, "no DNS query by its length"},
 		{l.UDP.BadSource, "impossible source port"},
 		{l.UDP.SendErrors, "reply not taken by the kernel"},
-		{l.TCP.Refused, "TCP connections refused"},
+		{l.TCP.EvictedSilent + l.TCP.EvictedIdle + l.TCP.EvictedBusy, "TCP connections closed to make room"},
 		{l.TCP.Malformed, "TCP connections that did not speak DNS"},
 		{l.TCP.Stalled, "TCP connections that took no replies"},
 	} {

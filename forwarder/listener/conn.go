@@ -20,8 +20,9 @@ const lingering = 250 * time.Millisecond
 // conn is one TCP connection. Its reader goroutine answers hits itself and
 // starts a goroutine for each miss; both write, one at a time.
 type conn struct {
-	tcp *TCP
-	net *net.TCPConn
+	tcp  *TCP
+	net  *net.TCPConn
+	seat seat
 
 	// Owned by the reader.
 	from    Peer
@@ -29,6 +30,7 @@ type conn struct {
 	out     *output // nil while nothing waits to be written
 	hits    int     // replies in out
 	queries int     // taken in so far
+	working bool    // a query is being answered, not waited for
 	began   time.Time
 
 	slots  slots // one for each miss in flight
@@ -112,6 +114,7 @@ func (c *conn) next() ([]byte, error) {
 			c.queries++
 			c.tcp.counters.received.Add(1)
 			c.began = time.Time{}
+			c.work()
 		}
 		if ok || err != nil {
 			return query, err
@@ -119,9 +122,26 @@ func (c *conn) next() ([]byte, error) {
 		if err := c.flush(); err != nil {
 			return nil, err
 		}
+		c.rest()
 		if err := c.fill(); err != nil {
 			return nil, err
 		}
+	}
+}
+
+// work tells the admission that the reader has a query to answer.
+func (c *conn) work() {
+	if !c.working {
+		c.working = true
+		c.tcp.admission.begin(&c.seat, c.from.Received)
+	}
+}
+
+// rest tells the admission that the reader has none left.
+func (c *conn) rest() {
+	if c.working {
+		c.working = false
+		c.tcp.admission.finish(&c.seat)
 	}
 }
 
@@ -150,7 +170,8 @@ func (c *conn) fill() error {
 }
 
 // arm sets the deadline of the next read. A query has MessageTimeout from its
-// first byte to its last, which more bytes do not extend.
+// first byte to its last, which more bytes do not extend. Pressure that rises
+// later shortens no deadline: a full listener evicts instead.
 func (c *conn) arm() error {
 	now := time.Now()
 	var deadline time.Time
@@ -159,9 +180,9 @@ func (c *conn) arm() error {
 		if c.began.IsZero() {
 			c.began = now
 		}
-		deadline = c.began.Add(c.tcp.cfg.MessageTimeout)
+		deadline = c.began.Add(c.tcp.patience(c.tcp.cfg.MessageTimeout))
 	case c.queries == 0:
-		deadline = now.Add(c.tcp.cfg.MessageTimeout)
+		deadline = now.Add(c.tcp.patience(c.tcp.cfg.MessageTimeout))
 	default:
 		deadline = now.Add(c.tcp.idle())
 	}
@@ -252,6 +273,7 @@ func (c *conn) miss(ctx context.Context, query []byte) error {
 	data := make([]byte, len(query)+prefixSize+ReplySize)
 	copy(data, query)
 	from := c.from
+	c.tcp.admission.begin(&c.seat, from.Received)
 	c.misses.Go(func() { c.resolve(ctx, data, len(query), from) })
 	return nil
 }
@@ -275,6 +297,7 @@ func (c *conn) takeSlot(s slots) error {
 func (c *conn) resolve(ctx context.Context, data []byte, n int, from Peer) {
 	defer c.slots.give()
 	defer c.tcp.inFlight.give()
+	defer c.tcp.admission.finish(&c.seat)
 	query, framed := data[:n:n], data[n:]
 	body := framed[prefixSize:]
 	reply, v := c.tcp.cfg.Handler.Resolve(ctx, body[:0], query, from)
@@ -307,13 +330,14 @@ func (c *conn) write(messages []byte, replies int) error {
 		return errGone
 	default:
 	}
-	err := c.net.SetWriteDeadline(time.Now().Add(c.tcp.cfg.WriteTimeout))
+	err := c.net.SetWriteDeadline(time.Now().Add(c.tcp.patience(c.tcp.cfg.WriteTimeout)))
 	if err == nil {
 		_, err = c.net.Write(messages)
 	}
 	if err != nil {
-		c.tcp.counters.stalled.Add(1)
-		c.abort()
+		if c.abort() {
+			c.tcp.counters.stalled.Add(1)
+		}
 		return err
 	}
 	c.tcp.counters.answered.Add(uint64(replies))
@@ -321,11 +345,14 @@ func (c *conn) write(messages []byte, replies int) error {
 }
 
 // abort resets the connection, which wakes its reader and frees what the kernel
-// still holds for the client. It may be called by any goroutine, repeatedly.
-func (c *conn) abort() {
+// still holds for the client. It may be called by any goroutine, repeatedly, and
+// reports whether this call was the first.
+func (c *conn) abort() (first bool) {
 	c.aborted.Do(func() {
+		first = true
 		close(c.gone)
 		_ = c.net.SetLinger(0)
 		_ = c.net.Close()
 	})
+	return first
 }

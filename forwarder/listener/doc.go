@@ -15,12 +15,16 @@
 // is the packets that one pass over a socket read. A hit is a query that
 // Handler.Lookup answered, a miss one that needs Handler.Resolve.
 //
+// Datagrams are answered in the order they came, also after a stall: to know
+// their age would cost each a timestamp, and a full queue takes under 0.1 s.
+//
 // # Goroutines
 //
 //   - UDP.Run: one loop for each socket, and one goroutine for each miss
 //     (at most UDPConfig.MaxInFlight).
-//   - TCP.Run: one acceptor and one that ends its wait, one reader for each connection (at most
-//     TCPConfig.MaxConnections), and one goroutine for each miss (at most
+//   - TCP.Run: one acceptor and one that ends its wait, one reader for each
+//     connection (at most TCPConfig.MaxConnections, beside evicted ones whose
+//     misses are not over), and one goroutine for each miss (at most
 //     TCPConfig.MaxInFlight).
 //
 // Run waits for all of them.

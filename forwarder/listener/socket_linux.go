@@ -66,6 +66,17 @@ func share(fd int) error {
 	return sockopt("SO_REUSEPORT", fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
 }
 
+// limitBuffers bounds what the kernel holds for each connection accepted: left
+// alone it would hold megabytes for a client that reads no replies. The kernel
+// doubles the size for its own overhead.
+func limitBuffers(fd int) error {
+	const size = 32 << 10
+	return errors.Join(
+		sockopt("SO_SNDBUF", fd, unix.SOL_SOCKET, unix.SO_SNDBUF, size),
+		sockopt("SO_RCVBUF", fd, unix.SOL_SOCKET, unix.SO_RCVBUF, size),
+	)
+}
+
 // configure sets what must be set before the socket is bound.
 func configure(fd int, v4, wildcard bool, receiveBuffer int) error {
 	// Forcing needs CAP_NET_ADMIN; without, the kernel grants what

@@ -40,8 +40,16 @@ type UDPStats struct {
 type TCPStats struct {
 	// Accepted counts the connections taken from the kernel.
 	Accepted uint64
-	// Refused counts those closed at once: too many, or too many of one client.
-	Refused uint64
+	// EvictedSilent counts the connections closed to make room for a new one
+	// before they had sent a whole query: MaxConnections or MaxPerClient were
+	// open, or the process had no file descriptor left.
+	EvictedSilent uint64
+	// EvictedIdle counts those closed for the same reason when all they had
+	// asked was answered.
+	EvictedIdle uint64
+	// EvictedBusy counts those closed for the same reason while something they
+	// had asked was being answered, or they took no replies.
+	EvictedBusy uint64
 	// Received counts the queries read.
 	Received uint64
 	// Answered counts the replies handed to the kernel.
@@ -99,23 +107,26 @@ func (c *udpCounters) addTo(s *UDPStats) {
 
 // tcpCounters counts for all connections of one address.
 type tcpCounters struct {
-	accepted, refused, received, answered atomic.Uint64
-	missed, waited, malformed, timedOut   atomic.Uint64
-	stalled, oversized, acceptErrors      atomic.Uint64
+	accepted, received, answered, missed atomic.Uint64
+	waited, malformed, timedOut, stalled atomic.Uint64
+	oversized, acceptErrors              atomic.Uint64
+	evicted                              [classes]atomic.Uint64
 }
 
 func (c *tcpCounters) snapshot() TCPStats {
 	return TCPStats{
-		Accepted:     c.accepted.Load(),
-		Refused:      c.refused.Load(),
-		Received:     c.received.Load(),
-		Answered:     c.answered.Load(),
-		Missed:       c.missed.Load(),
-		Waited:       c.waited.Load(),
-		Malformed:    c.malformed.Load(),
-		TimedOut:     c.timedOut.Load(),
-		Stalled:      c.stalled.Load(),
-		Oversized:    c.oversized.Load(),
-		AcceptErrors: c.acceptErrors.Load(),
+		Accepted:      c.accepted.Load(),
+		EvictedSilent: c.evicted[silent].Load(),
+		EvictedIdle:   c.evicted[idle].Load(),
+		EvictedBusy:   c.evicted[busy].Load(),
+		Received:      c.received.Load(),
+		Answered:      c.answered.Load(),
+		Missed:        c.missed.Load(),
+		Waited:        c.waited.Load(),
+		Malformed:     c.malformed.Load(),
+		TimedOut:      c.timedOut.Load(),
+		Stalled:       c.stalled.Load(),
+		Oversized:     c.oversized.Load(),
+		AcceptErrors:  c.acceptErrors.Load(),
 	}
 }

@@ -32,10 +32,7 @@ type TCP struct {
 	inFlight  slots
 	outputs   sync.Pool // of *output, one for each connection that is writing
 	life      lifetime
-
-	readers sync.WaitGroup
-	mu      sync.Mutex
-	conns   map[*conn]struct{} // open
+	readers   sync.WaitGroup
 }
 
 // ListenTCP binds the socket of cfg. Nothing is accepted before Run. The error
@@ -45,7 +42,7 @@ func ListenTCP(cfg TCPConfig) (*TCP, error) {
 	lc := net.ListenConfig{
 		KeepAlive: -1, // the idle timeout is shorter
 		Control: func(_, _ string, raw syscall.RawConn) error {
-			return control(raw, share)
+			return control(raw, func(fd int) error { return errors.Join(share(fd), limitBuffers(fd)) })
 		},
 	}
 	l, err := lc.Listen(context.Background(), network("tcp", cfg.Addr), cfg.Addr.String())
@@ -60,7 +57,6 @@ func ListenTCP(cfg TCPConfig) (*TCP, error) {
 		addr:      netip.AddrPortFrom(cfg.Addr.Addr(), port),
 		admission: newAdmission(cfg.MaxConnections, cfg.MaxPerClient),
 		inFlight:  newSlots(cfg.MaxInFlight),
-		conns:     make(map[*conn]struct{}),
 	}
 	t.outputs.New = func() any { return new(output) }
 	return t, nil
@@ -130,10 +126,24 @@ func (t *TCP) accept(ctx, resolving context.Context) error {
 			return fmt.Errorf("accept tcp %v: %w", t.addr, err)
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			t.counters.acceptErrors.Add(1)
-			pause(ctx, acceptPause)
+			if !t.relieve(err) {
+				pause(ctx, acceptPause)
+			}
 		}
 	}
 	return nil
+}
+
+// relieve makes room for the connection that could not be accepted, if want of
+// file descriptors was the reason and someone can be evicted. Each call that
+// says true closed one connection, so that accepting again cannot spin.
+func (t *TCP) relieve(err error) bool {
+	if !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) {
+		return false
+	}
+	evicted, was := t.admission.relieve(t.cfg.Now())
+	t.evict(evicted, was)
+	return evicted != nil
 }
 
 func pause(ctx context.Context, d time.Duration) {
@@ -166,50 +176,54 @@ func (t *TCP) acceptQueued(resolving context.Context) {
 	}
 }
 
-// admit starts the reader of a connection, or closes it if there are too many.
+// admit starts the reader of a connection, and evicts another if there are too
+// many.
 func (t *TCP) admit(resolving context.Context, nc *net.TCPConn) {
 	t.counters.accepted.Add(1)
 	client := nc.RemoteAddr().(*net.TCPAddr).AddrPort()
 	client = netip.AddrPortFrom(client.Addr().Unmap().WithZone(""), client.Port())
-	if !t.admission.enter(client.Addr()) {
-		t.counters.refused.Add(1)
-		_ = nc.Close() // nothing to be done about an error
-		return
-	}
 	c := newConn(t, nc, client)
-	t.mu.Lock()
-	t.conns[c] = struct{}{}
-	t.mu.Unlock()
+	t.evict(t.admission.enter(c, t.cfg.Now()))
 	t.readers.Go(func() {
-		defer t.forget(c)
+		defer t.admission.leave(&c.seat)
 		c.serve(resolving)
 	})
 }
 
-func (t *TCP) forget(c *conn) {
-	t.admission.leave(c.from.Client.Addr())
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.conns, c)
+// evict ends a connection that lost its seat, nil for none. It is reset, so
+// that the kernel keeps nothing for it either; what it was sent before stays
+// readable to its client.
+func (t *TCP) evict(c *conn, was class) {
+	if c != nil {
+		t.counters.evicted[was].Add(1)
+		c.abort()
+	}
 }
 
 func (t *TCP) stopReaders() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for c := range t.conns {
+	for _, c := range t.admission.conns() {
 		c.stop()
 	}
 }
 
-// idle returns the idle timeout, which shrinks as connections fill up: a tenth
-// of it below half of them free, a fiftieth below a fifth.
-func (t *TCP) idle() time.Duration {
+// pressure returns by what timeouts are divided as connections fill up: ten
+// below half of them free, fifty below a fifth.
+func (t *TCP) pressure() time.Duration {
 	switch free := t.admission.free(); {
 	case free >= 50:
-		return t.cfg.IdleTimeout
+		return 1
 	case free >= 20:
-		return t.cfg.IdleTimeout / 10
+		return 10
 	default:
-		return t.cfg.IdleTimeout / 50
+		return 50
 	}
+}
+
+// idle returns the idle timeout under the pressure of now.
+func (t *TCP) idle() time.Duration { return t.cfg.IdleTimeout / t.pressure() }
+
+// patience returns a timeout for what a client is in the middle of, under the
+// pressure of now: an honest one may be slow, so it shrinks less.
+func (t *TCP) patience(timeout time.Duration) time.Duration {
+	return timeout / min(t.pressure(), 10)
 }
