@@ -1,0 +1,59 @@
+package hostnet
+
+import (
+	"fmt"
+)
+
+// Report is what an Apply or a Cleanup did.
+type Report struct {
+	// Link is the name of the link and Kind its kind, "" in mode none.
+	Link, Kind string
+	// Changed lists what was not as desired, a sentence each. Empty: nothing was done.
+	Changed []string
+	// Forgotten is how many tracked connections to former targets were deleted.
+	Forgotten int
+	// Notes lists what is odd but did not stop anything, a sentence each.
+	Notes []string
+}
+
+// Apply makes the host look like s: nothing where it does already, else the table in
+// one transaction, then link and addresses, then the deletion of tracked connections
+// to targets that s does not know. Counters and the sets Alive and Bypass survive.
+// Mode none removes table and link.
+//
+// An error leaves the table as it was before or as desired, never in between. It says
+// when s is invalid, when the kernel or a capability is missing, and when a link of
+// that name or an address belongs to somebody else (ErrForeign).
+func (h *Host) Apply(s State) (Report, error) {
+	if err := s.Validate(); err != nil {
+		return Report{}, fmt.Errorf("the desired state is invalid: %w", err)
+	}
+	s = s.filled()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	found, err := h.read(s.Link)
+	if err != nil {
+		return Report{}, err
+	}
+	report := Report{Link: s.Link, Changed: found.Missing(s), Notes: found.oddities(s)}
+	if err := found.refuse(s); err != nil {
+		return report, err
+	}
+	if !sameLines(found.lines, build(s).lines()) || len(found.Other) > 0 {
+		if err := h.replaceTable(build(s), found); err != nil {
+			return report, err
+		}
+	}
+	if report.Kind, err = h.settleLink(s, found.Link); err != nil {
+		return report, err
+	}
+	if len(report.Changed) == 0 && h.settled {
+		return report, nil
+	}
+	if report.Forgotten, err = h.forget(s); err != nil {
+		report.Notes = append(report.Notes, err.Error())
+	}
+	h.settled = true
+	return report, nil
+}

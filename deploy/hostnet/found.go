@@ -1,0 +1,148 @@
+package hostnet
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+var (
+	// ErrForeign says that a link or an address belongs to somebody else.
+	ErrForeign = errors.New("it belongs to somebody else")
+	// ErrNoTable says that our table is not there: apply first.
+	ErrNoTable = errors.New("the nft table is missing")
+)
+
+// Found is what the host looks like now.
+type Found struct {
+	// Link is the link of the name that was asked for.
+	Link Link
+	// Table is whether a table of this layout is there, intact or not.
+	Table bool
+	// Other lists our tables of other layouts.
+	Other []string
+	// Held is what the sets hold.
+	Held []Hold
+	// Counts is what the table counted.
+	Counts Counts
+	// Elsewhere lists the links that hold further addresses, by address.
+	Elsewhere map[netip.Addr][]string
+	// Leftovers lists rules and links of node-cache, which disable a fallback: a
+	// sentence each.
+	Leftovers []string
+
+	lines []string // as table.lines
+}
+
+// Link is a link with addresses.
+type Link struct {
+	Name  string
+	Kind  string // "": there is none
+	Up    bool
+	Ours  bool // made or adopted by us, or of a kind that we may adopt
+	Addrs []netip.Addr
+}
+
+// tables lists all tables of ours.
+func (f Found) tables() []string {
+	if f.Table {
+		return append([]string{tableName}, f.Other...)
+	}
+	return f.Other
+}
+
+// Missing says how the host differs from s, a sentence each, or nil where it does
+// not. What the sets hold and what was counted does not matter.
+func (f Found) Missing(s State) []string {
+	s = s.filled()
+	want := build(s).lines()
+	var out []string
+	for _, line := range want {
+		if !slices.Contains(f.lines, line) {
+			out = append(out, "table: missing: "+line)
+		}
+	}
+	for _, line := range f.lines {
+		if !slices.Contains(want, line) {
+			out = append(out, "table: not ours: "+line)
+		}
+	}
+	for _, name := range f.Other {
+		out = append(out, "table: of another layout: "+name)
+	}
+	return append(out, f.Link.missing(s)...)
+}
+
+func (l Link) missing(s State) []string {
+	if s.Mode == None {
+		if l.Kind != "" && l.Ours {
+			return []string{"link " + l.Name + ": not wanted"}
+		}
+		return nil
+	}
+	if l.Kind == "" {
+		return []string{"link " + s.Link + ": missing"}
+	}
+	var out []string
+	if !l.Up {
+		out = append(out, "link "+l.Name+": down")
+	}
+	for _, a := range s.listen() {
+		if !slices.Contains(l.Addrs, a) {
+			out = append(out, fmt.Sprintf("link %s: missing: address %v", l.Name, a))
+		}
+	}
+	for _, a := range l.Addrs {
+		if !slices.Contains(s.listen(), a) {
+			out = append(out, fmt.Sprintf("link %s: not wanted: address %v", l.Name, a))
+		}
+	}
+	return out
+}
+
+// ipvsLink holds every cluster address where kube-proxy uses IPVS.
+const ipvsLink = "kube-ipvs0"
+
+// refuse names what would break the node if s were applied.
+func (f Found) refuse(s State) error {
+	if s.Mode == None {
+		return nil
+	}
+	if f.Link.Kind != "" && !f.Link.Ours {
+		return fmt.Errorf("link %s is a %s that we did not make, choose another name: %w", f.Link.Name, f.Link.Kind, ErrForeign)
+	}
+	for _, a := range s.listen() {
+		if slices.Contains(f.Elsewhere[a], ipvsLink) {
+			return fmt.Errorf("address %v is on %s, so kube-proxy uses IPVS: use mode link-local: %w", a, ipvsLink, ErrForeign)
+		}
+	}
+	return nil
+}
+
+// oddities names what s can live with.
+func (f Found) oddities(s State) []string {
+	var out []string
+	for _, a := range s.listen() {
+		if links := f.Elsewhere[a]; len(links) > 0 {
+			out = append(out, fmt.Sprintf("address %v is on link %s as well", a, strings.Join(links, ", ")))
+		}
+	}
+	for _, list := range []struct {
+		name    string
+		targets []netip.AddrPort
+	}{{"UDP", s.Fallback.UDP}, {"TCP", s.Fallback.TCP}} {
+		for _, fam := range families() {
+			if len(fam.addrs(s.Own)) > 0 && len(fam.targets(list.targets)) == 0 {
+				out = append(out, fmt.Sprintf("no fallback for %s over IPv%s: no target is known", list.name, fam.digit))
+			}
+		}
+	}
+	return out
+}
+
+func sameLines(a, b []string) bool {
+	a, b = slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))
+	return slices.Equal(a, b)
+}

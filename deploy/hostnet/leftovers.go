@@ -1,0 +1,158 @@
+package hostnet
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/google/nftables"
+	"golang.org/x/sys/unix"
+)
+
+// leftovers is what node-cache left on the host.
+type leftovers struct {
+	rules []*nftables.Rule
+	link  bool
+	addrs []netip.Addr // of the link
+}
+
+func (l leftovers) sentences() []string {
+	var out []string
+	for _, r := range l.rules {
+		family := "ip"
+		if r.Table.Family == nftables.TableFamilyIPv6 {
+			family = "ip6"
+		}
+		out = append(out, fmt.Sprintf("rule %d in chain %s of table %s %s", r.Handle, r.Chain.Name, family, r.Table.Name))
+	}
+	if l.link {
+		out = append(out, "link "+nodeCacheLink)
+	}
+	return out
+}
+
+// leftovers looks for rules and link. The link is not one if s uses it.
+func (h *Host) leftovers(s State) (leftovers, error) {
+	var left leftovers
+	var found Found
+	if err := h.readLinks(&found, nodeCacheLink); err != nil {
+		return left, err
+	}
+	left.link = found.Link.Kind != "" && s.Link != nodeCacheLink
+	left.addrs = found.Link.Addrs
+	conn, err := h.nft()
+	if err != nil {
+		return left, err
+	}
+	known := slices.Concat(found.Link.Addrs, sorted(s.Own), sorted(s.Service))
+	for _, family := range leftFamilies() {
+		rules, err := leftRules(conn, family, known)
+		if err != nil {
+			return left, explained("the iptables tables cannot be read", err)
+		}
+		left.rules = append(left.rules, rules...)
+	}
+	return left, nil
+}
+
+func leftRules(conn *nftables.Conn, family nftables.TableFamily, known []netip.Addr) ([]*nftables.Rule, error) {
+	chains, err := conn.ListChainsOfTableFamily(family)
+	if err != nil {
+		return nil, err
+	}
+	var out []*nftables.Rule
+	for _, c := range chains {
+		if !slices.Contains(leftChains()[c.Table.Name], c.Name) {
+			continue
+		}
+		rules, err := conn.GetRules(&nftables.Table{Name: c.Table.Name, Family: family}, c)
+		if err != nil {
+			return nil, fmt.Errorf("chain %s of table %s: %w", c.Name, c.Table.Name, err)
+		}
+		for _, r := range rules {
+			if shapeOf(r).nodeCaches(known) {
+				out = append(out, r)
+			}
+		}
+	}
+	return out, nil
+}
+
+// RemoveLeftovers deletes what node-cache left and what would disable a fallback: its
+// rules in the tables of iptables-nft, in one transaction, and then its link, unless
+// it is the link of s. The tables of iptables-legacy are out of reach. Rules without
+// its comment are known by the addresses of s and of its link.
+func (h *Host) RemoveLeftovers(s State) (Report, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.removeLeftovers(s)
+}
+
+func (h *Host) removeLeftovers(s State) (Report, error) {
+	left, err := h.leftovers(s)
+	if err != nil {
+		return Report{}, err
+	}
+	for range 3 {
+		if err = h.deleteRules(left.rules); !errors.Is(err, unix.ENOENT) {
+			break
+		}
+		// Somebody else, perhaps node-cache itself, was faster with one of them.
+		again, readErr := h.leftovers(s)
+		if readErr != nil {
+			return Report{}, readErr
+		}
+		left.rules = again.rules
+	}
+	if err != nil {
+		return Report{}, explained("rules of node-cache cannot be deleted", err)
+	}
+	if left.link {
+		err = h.removeLink(nodeCacheLink)
+	}
+	return Report{Changed: prefixed("node-cache: removed: ", left.sentences())}, err
+}
+
+func (h *Host) deleteRules(rules []*nftables.Rule) error {
+	if len(rules) == 0 {
+		return nil
+	}
+	conn, err := h.nft()
+	if err != nil {
+		return err
+	}
+	for _, r := range rules {
+		if err := conn.DelRule(r); err != nil {
+			return err
+		}
+	}
+	return conn.Flush()
+}
+
+// Cleanup removes everything: our tables of any layout, the link of s, and what
+// node-cache left. Only the name and the addresses of s count. A link that belongs to
+// somebody else stays.
+func (h *Host) Cleanup(s State) (Report, error) {
+	none := s
+	none.Mode = None
+	if err := none.Validate(); err != nil {
+		return Report{}, fmt.Errorf("the state to clean up is invalid: %w", err)
+	}
+	ours, err := h.Apply(none)
+	if err != nil {
+		return ours, err
+	}
+	left, err := h.RemoveLeftovers(s)
+	ours.Changed = append(ours.Changed, left.Changed...)
+	return ours, err
+}
+
+func prefixed(prefix string, list []string) []string {
+	out := make([]string, 0, len(list))
+	for _, s := range list {
+		out = append(out, prefix+strings.TrimSpace(s))
+	}
+	return out
+}
