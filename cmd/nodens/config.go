@@ -2,7 +2,6 @@ package main
 
 import (
 	"net/netip"
-	"runtime"
 	"time"
 )
 
@@ -93,7 +92,10 @@ type LocalConfig struct {
 // LimitsConfig are the bounds of the daemon's work. Each has a counter in the
 // metrics that tells how close it is.
 type LimitsConfig struct {
-	// UDPSockets per listen address, 1 to 8; default: the usable CPUs, at most 4.
+	// CPUs that may run the daemon's code at once, 1 to 64, default 1 (see
+	// applyCPUPolicy).
+	CPUs int
+	// UDPSockets per listen address, 1 to 8; default: as many as CPUs, at most 4.
 	UDPSockets int
 	// UDPReceiveBuffer of each UDP socket in bytes, 64 KiB to 64 MiB, default
 	// 4 MiB. The kernel may grant less (net.core.rmem_max).
@@ -270,7 +272,7 @@ func defaultConfig() Config {
 		Admin:      AdminConfig{Address: netip.MustParseAddrPort("127.0.0.1:9253"), Pprof: "loopback"},
 		Cache:      CacheConfig{Size: 32 << 20, Rotate: true, MaxStale: time.Hour},
 		Limits: LimitsConfig{
-			UDPSockets:              min(runtime.GOMAXPROCS(0), 4),
+			CPUs:                    1,
 			UDPReceiveBuffer:        4 << 20,
 			MissesInFlight:          4096,
 			TCPConnections:          1024,

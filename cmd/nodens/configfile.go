@@ -74,6 +74,7 @@ func readConfig(path string, data []byte, getenv func(string) string) (Config, e
 		f.compare()
 		f.clusterIPs()
 		f.domains()
+		f.sockets()
 	}
 	if err := f.err(); err != nil {
 		return Config{}, err
@@ -118,9 +119,18 @@ func (f *configFile) cache() fields {
 	}
 }
 
+// sockets fills in the number of UDP sockets: more than can be read at once
+// only cost CPU time.
+func (f *configFile) sockets() {
+	if l := &f.config.Limits; l.UDPSockets == 0 {
+		l.UDPSockets = min(l.CPUs, 4)
+	}
+}
+
 func (f *configFile) limits() fields {
 	l := &f.config.Limits
 	return fields{
+		"cpus":                    f.number(&l.CPUs, 1, 64),
 		"udpSockets":              f.number(&l.UDPSockets, 1, 8),
 		"udpReceiveBuffer":        f.size(&l.UDPReceiveBuffer, 64<<10, 64<<20),
 		"missesInFlight":          f.number(&l.MissesInFlight, 16, 65536),

@@ -35,6 +35,7 @@ func TestSampleIsTheDefault(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := defaultConfig()
+	want.Limits.UDPSockets = 1 // follows cpus
 	want.Path, want.Hash = got.Path, got.Hash
 	want.Node = NodeConfig{Name: "node-1", Zone: "zone-a"}
 	cluster, rest := defaultRoute(true), defaultRoute(false)

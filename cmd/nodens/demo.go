@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"go.uber.org/zap"
@@ -87,8 +88,9 @@ routes:
   topology: {file: %s, namespace: kube-system, service: kube-dns}
 - zones: ["."]
   servers: [%s]
+limits: {cpus: %d} # the clients and the servers run in this process too
 log: {level: error, format: console}
-`, d.cluster.file, d.cluster.resolver.Addr())
+`, d.cluster.file, d.cluster.resolver.Addr(), runtime.GOMAXPROCS(0))
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return err
 	}

@@ -90,6 +90,7 @@ func (d *daemon) takeOver(c Config, old *generation) error {
 	d.commit(next)
 	d.level.SetLevel(logLevel(c.Log.Level))
 	applyMemoryPolicy(c.Cache.Size, d.getenv)
+	applyCPUPolicy(c.Limits.CPUs, d.getenv)
 	d.log.Info("the new configuration is in force", zap.String("config", c.Path),
 		zap.Bool("cacheKept", next.cache == old.cache), zap.Stringers("listen", d.addresses()))
 	if later := needsRestart(c, d.began); len(later) > 0 {

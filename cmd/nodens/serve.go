@@ -84,6 +84,7 @@ func (d *daemon) serve(ctx context.Context, c Config) error {
 	}
 	d.commit(first)
 	memory := applyMemoryPolicy(c.Cache.Size, d.getenv)
+	applyCPUPolicy(c.Limits.CPUs, d.getenv)
 	d.reloads.done(d.started, c.Hash, nil)
 	d.log.Info("nodens serves", zap.String("version", d.build.Version), zap.String("config", c.Path),
 		zap.Stringers("listen", d.addresses()), zap.Int("gcPercent", memory.GCPercent), zap.Int64("memoryLimit", memory.Limit))
