@@ -174,6 +174,12 @@ func (a *attempt) withdraw() {
 	}
 }
 
+// lost reports whether a was in vain for reasons of its target: it was silent,
+// not there, or had too much to do.
+func (a *attempt) lost() bool {
+	return a.missed || a.broken || a.progress == answered && a.reply.RCode == wire.Refused
+}
+
 // leave ends the run: a is withdrawn and out of the target's count.
 func (a *attempt) leave(p progress) {
 	if a.progress == waiting || a.progress == failing {

@@ -173,13 +173,13 @@ func (x *exchange) finish() {
 	x.credit()
 	for i := range x.slots {
 		a := &x.slots[i]
-		silent := a.progress == waiting
+		x.countSilence(i)
 		a.leave(a.progress)
-		if silent && x.now-a.sentAt-x.lag >= a.borne {
-			x.countSilence(i)
-		}
+		x.countLoss(a)
 	}
-	x.countFirst()
+	if x.speaks && !x.probe && x.slots[0].to != nil {
+		x.group.hedges.first(x.slots[0].lost())
+	}
 }
 
 // credit takes note of replies that came together with the answer. No more
@@ -198,8 +198,14 @@ func (x *exchange) credit() {
 	}
 }
 
+// countSilence notes that slot i's target is silent, if it is for longer than is
+// borne: once for each target, since a lost packet of two would be none of a
+// server's.
 func (x *exchange) countSilence(i int) {
 	a := &x.slots[i]
+	if a.progress != waiting || a.missed || x.now-a.sentAt-x.lag < a.borne {
+		return
+	}
 	a.missed = true
 	for _, b := range x.slots[:i] {
 		if b.missed && b.to.score == a.to.score {
@@ -211,19 +217,12 @@ func (x *exchange) countSilence(i int) {
 	}
 }
 
-// countFirst notes how the first attempt ended: whether hedges help, and whether
-// its target has too much to do, shows in these.
-func (x *exchange) countFirst() {
-	a := &x.slots[0]
-	if !x.speaks || x.probe || a.to == nil {
+// countLoss notes for the backstop of spilling how an attempt ended.
+func (x *exchange) countLoss(a *attempt) {
+	if !x.speaks || x.probe || a.to == nil || a.progress == waiting && !a.missed {
 		return
 	}
-	lost := a.missed || a.broken || a.reply.RCode == wire.Refused
-	x.group.hedges.first(lost)
-	a.to.score.losses.asked.Add(1)
-	if lost {
-		a.to.score.losses.lost.Add(1)
-	}
+	a.to.score.losses.note(a.lost())
 }
 
 func (x *exchange) exhausted() error {

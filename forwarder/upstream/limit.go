@@ -11,8 +11,10 @@ import (
 const (
 	outInterval = 50 * time.Millisecond // between two packets
 	outBurst    = 20
-	holdFor     = 50 * time.Millisecond // a held query looks again after this
-	packetBurst = 20                    // of Config.PacketRate, as a part of a second
+	// A held query looks again after some time between these, so that those who
+	// waited do not come all at once.
+	holdMin, holdMax = 50 * time.Millisecond, 400 * time.Millisecond
+	packetBurst      = 20 // of Config.PacketRate, as a part of a second
 )
 
 // limit bounds packets in time: one for each interval, and a burst that was

@@ -21,6 +21,9 @@ func (x *exchange) next() {
 		}
 		x.group.count.hedges[x.slots[0].to.tier].Add(1)
 		x.slots[0].borne = x.nextAt - x.slots[0].sentAt
+	} else if x.made > 0 && x.class == fast && !x.held {
+		// Known by heart, and not told in time: that need not wait for the end.
+		x.countSilence(x.made - 1)
 	}
 	x.attempt()
 }
@@ -38,7 +41,7 @@ func (x *exchange) attempt() {
 			break
 		}
 		if x.held = !x.mayAsk(); x.held {
-			x.nextAt = x.now + holdFor
+			x.nextAt = x.now + holdMin + rand.N(holdMax-holdMin)
 			return
 		}
 		t := x.targets[i]

@@ -13,6 +13,7 @@ type candidate struct {
 	tried    uint8         // attempts of this exchange at it
 	inFlight int32         // of fast names
 	leaving  float64       // the part of its queries that goes on to the next tier
+	lossRate float64       // the part of attempts that it lost of late
 	failedAt time.Duration // its last failure, if it is out
 	load     float64       // in flight and delay, comparable between targets
 }
@@ -65,7 +66,9 @@ func spillTo(cands []candidate, w wish, i int) int {
 	switch {
 	case next < 0 || !cands[next].fit():
 		return -1
-	case w.random[2] < here.leaving, spills(here.inFlight, cands[next].inFlight, limit):
+	case w.random[2] < here.leaving && here.lossRate > lossBetter*cands[next].lossRate:
+		return next
+	case spills(here.inFlight, cands[next].inFlight, limit):
 		return next
 	}
 	return -1

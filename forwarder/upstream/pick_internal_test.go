@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"math"
 	"testing"
 	"time"
 )
@@ -97,7 +98,8 @@ func TestChoosePolicies(t *testing.T) {
 
 func TestSpill(t *testing.T) {
 	at := func(tier uint8, inFlight int32) candidate { return candidate{tier: tier, inFlight: inFlight, load: 1} }
-	leaving := func(part float64) candidate { return candidate{tier: NodeTier, leaving: part} }
+	leaving := func(part float64) candidate { return candidate{tier: NodeTier, leaving: part, lossRate: 0.05} }
+	losing := func(rate float64) candidate { return candidate{tier: ZoneTier, lossRate: rate} }
 	out := candidate{tier: ZoneTier, out: true}
 	tests := map[string]struct {
 		cands  []candidate
@@ -117,6 +119,8 @@ func TestSpill(t *testing.T) {
 		"on and on":                       {[]candidate{at(0, 200), at(1, 40), at(2, 0)}, 0, 2},
 		"the cluster has nowhere to send": {[]candidate{at(2, 99)}, 0, 0},
 		"losses send a part away":         {[]candidate{leaving(0.2), at(1, 5)}, 0.1, 1},
+		"if the next loses less":          {[]candidate{leaving(0.2), losing(0.02)}, 0.1, 1},
+		"but not if it loses as much":     {[]candidate{leaving(0.2), losing(0.03)}, 0.1, 0},
 		"and keep the rest":               {[]candidate{leaving(0.2), at(1, 5)}, 0.2, 0},
 	}
 	for name, tc := range tests {
@@ -170,6 +174,15 @@ func TestNextShare(t *testing.T) {
 	for i, want := range []float64{0.25, 0.125, 0.0625, 0.03125, 0.015625, 0} {
 		if share = nextShare(share, 100, 2); share != want {
 			t.Errorf("good second %d: %v, want %v", i, share, want)
+		}
+	}
+	rate := 0.0
+	for i, tc := range []struct {
+		asked, lost uint32
+		want        float64
+	}{{100, 4, 0.04}, {0, 0, 0.02}, {10, 0, 0.01}, {20, 20, 1}} {
+		if rate = nextRate(rate, tc.asked, tc.lost); math.Abs(rate-tc.want) > 1e-9 {
+			t.Errorf("rate %d: %v, want %v", i, rate, tc.want)
 		}
 	}
 	if got := nextShare(0, 10, 5); got != 0 {

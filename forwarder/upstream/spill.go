@@ -17,6 +17,7 @@ const (
 	lossWindow = time.Second
 	lossBorne  = 0.02
 	lossLeast  = 20 // attempts in a window that say something
+	lossBetter = 2  // the next must lose so many times less, or all is the same there
 	shareFirst = 0.1
 	shareMost  = 0.5
 )
@@ -39,21 +40,43 @@ func nextShare(share float64, asked, lost uint32) float64 {
 	return share / 2
 }
 
+// nextRate is the part of attempts that are lost, after a window. Of few attempts
+// it is a moving mean.
+func nextRate(rate float64, asked, lost uint32) float64 {
+	if asked == 0 {
+		return rate / 2
+	}
+	weight := min(float64(asked)/lossLeast, 1)
+	return rate + (float64(lost)/float64(asked)-rate)*weight
+}
+
 // losses counts attempts and losses of a target in windows.
 type losses struct {
 	windowAt    atomic.Int64 // when the window began
 	asked, lost atomic.Uint32
-	share       atomic.Uint32 // in thousandths
+	share, rate atomic.Uint32 // that leaves, and of losses in the last window; in thousandths
 }
 
-// roll ends the window if its time is over, and returns the part that leaves.
-func (l *losses) roll(now time.Duration) float64 {
-	at := l.windowAt.Load()
-	share := float64(l.share.Load()) / 1000
-	if now-time.Duration(at) < lossWindow || !l.windowAt.CompareAndSwap(at, int64(now)) {
-		return share
+func (l *losses) note(lost bool) {
+	l.asked.Add(1)
+	if lost {
+		l.lost.Add(1)
 	}
-	share = nextShare(share, l.asked.Swap(0), l.lost.Swap(0))
-	l.share.Store(uint32(share * 1000))
-	return share
+}
+
+// roll ends the window if its time is over, and returns the part of queries that
+// leaves and the part of attempts that was lost.
+func (l *losses) roll(now time.Duration) (share, rate float64) {
+	const one = 1000
+	share, rate = float64(l.share.Load())/one, float64(l.rate.Load())/one
+	at := l.windowAt.Load()
+	if now-time.Duration(at) < lossWindow || !l.windowAt.CompareAndSwap(at, int64(now)) {
+		return share, rate
+	}
+	asked, lost := l.asked.Swap(0), l.lost.Swap(0)
+	share = nextShare(share, asked, lost)
+	rate = nextRate(rate, asked, lost)
+	l.share.Store(uint32(share * one))
+	l.rate.Store(uint32(rate * one))
+	return share, rate
 }

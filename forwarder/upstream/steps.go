@@ -235,9 +235,8 @@ func (x *exchange) turn(a *attempt) {
 	i, _ := x.chooseIndex()
 	switch {
 	case i >= 0 && x.cands[i].tried == 0:
-		x.nextAt = x.now
+		x.hedging, x.nextAt = false, x.now
 	case i < 0 || x.hasBest:
-		x.nextAt = never
+		x.hedging, x.nextAt = false, never
 	}
-	x.hedging = x.hedging && x.nextAt > x.now
 }

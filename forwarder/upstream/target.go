@@ -102,10 +102,11 @@ func (t *target) hasBoth(byTCP bool) bool {
 func (t *target) candidate(now time.Duration, of class) candidate {
 	s := t.score
 	h, barred := s.state(), s.barred(now) > 0
+	leaving, rate := s.losses.roll(now)
 	return candidate{
 		tier: t.tier, state: t.member.State,
 		out: h.out || barred, answered: barred, fresh: h.fresh, failedAt: h.failedAt,
-		inFlight: s.inFlight[fast].Load(), leaving: s.losses.roll(now),
+		inFlight: s.inFlight[fast].Load(), leaving: leaving, lossRate: rate,
 		load: float64(s.peakAt(now)) * float64(s.inFlight[of].Load()+1),
 	}
 }
@@ -113,6 +114,7 @@ func (t *target) candidate(now time.Duration, of class) candidate {
 // status reads t's counters.
 func (t *target) status(cfg *Config, now time.Duration) TargetStatus {
 	h := t.score.state()
+	leaving, _ := t.score.losses.roll(now)
 	speaking := fast
 	if cfg.External {
 		speaking = slow
@@ -120,7 +122,7 @@ func (t *target) status(cfg *Config, now time.Duration) TargetStatus {
 	s := TargetStatus{
 		Pod: t.member.Pod, Addr: t.addr, Tier: int(t.tier), State: t.member.State,
 		Out: h.out, Fresh: h.fresh, OutUntil: h.until, Misses: int(h.misses),
-		Share: h.share(now), Leaving: t.score.losses.roll(now),
+		Share: h.share(now), Leaving: leaving,
 		InFlight: int(t.score.inFlight[fast].Load() + t.score.inFlight[slow].Load()),
 		Peak:     peak(t.score.peak.Load()).value(),
 		SRTT:     t.score.estimate(speaking).srtt,
