@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -106,14 +107,16 @@ func (d *daemon) standing() (servers, notes []string) {
 	return servers, notes
 }
 
-// shows waits for the status page to say so.
+// shows waits for the status page to say so. It may take a while: a daemon that
+// knows endpoints from an earlier run waits up to 30 s before it asks the API.
 func (d *daemon) shows(want ...string) {
 	d.t.Helper()
 	var got []string
-	waitFor(d.t, fmt.Sprintf("the status page shows %q", want), patience, func() bool {
-		got, _ = d.standing()
-		return strings.Join(got, ", ") == strings.Join(want, ", ")
-	})
+	for deadline := time.Now().Add(time.Minute); !slices.Equal(got, want); time.Sleep(20 * time.Millisecond) {
+		if got, _ = d.standing(); time.Now().After(deadline) {
+			d.t.Fatalf("the status page shows %q, not %q", got, want)
+		}
+	}
 }
 
 // client asks for a new name all the time, so that none is in a cache.
@@ -246,12 +249,17 @@ func TestDaemon(t *testing.T) {
 	d.end(syscall.SIGTERM)
 	began := time.Now()
 	d.start()
-	a2, _ := s.Addresses("a2")
 	waitFor(t, "an answer without the API", patience, func() bool {
-		got, err := ask(t, d.dns, "again.cluster.local.")
-		return err == nil && got == a2
+		_, err := askFor(t, 200*time.Millisecond, d.dns, "again.cluster.local.")
+		return err == nil // whoever proves first that it is of this cluster
 	})
-	t.Logf("answers %v after a start without the API", time.Since(began).Round(time.Millisecond))
+	// The aim is 1 s on a machine with nothing else to do.
+	took := time.Since(began)
+	t.Logf("answers %v after a start without the API", took.Round(time.Millisecond))
+	if took > 3*time.Second {
+		t.Errorf("the first answer after a start without the API took %v", took)
+	}
+	d.shows("a2 zone ready", "a3 cluster ready") // c1 could not prove who it is
 	proxy.Up()
 	m.boot("d1", "n1")
 	d.shows("d1 node ready", "a2 zone ready", "a3 cluster ready", "c1 last not ready")

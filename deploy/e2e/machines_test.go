@@ -102,12 +102,17 @@ func (m *machines) leave(pod string) {
 // refused, as in a pod whose container is gone.
 func (m *machines) crash(pod string) { m.alive[pod].end(syscall.SIGKILL) }
 
-// ask asks a server for the one IPv4 address of a name.
+// ask asks a server for the one IPv4 address of a name, and gives up when the C
+// library of a client does.
 func ask(t *testing.T, server netip.AddrPort, name string) (netip.Addr, error) {
+	return askFor(t, 5*time.Second, server, name)
+}
+
+func askFor(t *testing.T, patience time.Duration, server netip.AddrPort, name string) (netip.Addr, error) {
 	resolver := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, server.String())
 	}}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	found, err := resolver.LookupNetIP(ctx, "ip4", name)
 	if err != nil {
