@@ -250,12 +250,14 @@ func (c *oneCase) plain() []topology.Slice {
 		}
 		for _, p := range s.Ports {
 			out.Ports = append(out.Ports, topology.Port{
-				Name: value(p.Name), Protocol: value(p.Protocol), Number: value(p.Port)})
+				Name: value(p.Name), Protocol: value(p.Protocol), Number: value(p.Port),
+			})
 		}
 		for _, e := range s.Endpoints {
 			out.Endpoints = append(out.Endpoints, topology.SliceEndpoint{
 				Addresses: e.Addresses, TargetUID: value(e.TargetUID),
-				Ready: e.Ready, Serving: e.Serving, Terminating: e.Terminating})
+				Ready: e.Ready, Serving: e.Serving, Terminating: e.Terminating,
+			})
 		}
 		list = append(list, out)
 	}

@@ -38,8 +38,11 @@ func TestNewTable(t *testing.T) {
 		Tiers: [3][]topology.Member{
 			{{Pod: "p1", UDP: ap("192.0.2.1:53"), TCP: ap("192.0.2.1:53"), AltUDP: ap("[2001:db8::1]:5353"), AltTCP: ap("[2001:db8::1]:53")}},
 			nil,
-			{{Pod: "p2", UDP: ap("192.0.2.2:53"), TCP: ap("192.0.2.2:53")}, {Pod: "192.0.2.6", UDP: ap("192.0.2.6:53")},
-				{Pod: "kube-system/coredns-7", UDP: ap("192.0.2.7:53"), TCP: ap("192.0.2.7:53")}},
+			{
+				{Pod: "p2", UDP: ap("192.0.2.2:53"), TCP: ap("192.0.2.2:53")},
+				{Pod: "192.0.2.6", UDP: ap("192.0.2.6:53")},
+				{Pod: "kube-system/coredns-7", UDP: ap("192.0.2.7:53"), TCP: ap("192.0.2.7:53")},
+			},
 		},
 		Last: []topology.Member{
 			{Pod: "p4", UDP: ap("192.0.2.4:53"), TCP: ap("192.0.2.4:53"), State: topology.NotReady},

@@ -311,10 +311,16 @@ func TestWatcherDualStack(t *testing.T) {
 		"IPv6 first":         {[]topology.Family{topology.IPv6, topology.IPv4}, []topology.Slice{six, four}, "fd00::1/10.0.0.1|fd00::2/10.0.0.2 fd00::3||"},
 		"IPv4 only":          {[]topology.Family{topology.IPv4}, []topology.Slice{six, four}, "10.0.0.1|10.0.0.2||"},
 		"only IPv6 is there": {nil, []topology.Slice{six}, "fd00::1|fd00::2 fd00::3||"},
-		"only IPv6 is usable": {nil, []topology.Slice{slice("four", "10.0.0.1@n1/za!"), six},
-			"fd00::1/10.0.0.1|fd00::2 fd00::3||"},
-		"neither is usable": {nil, []topology.Slice{slice("four", "10.0.0.1@n1/za!"), slice("six", "fd00::1@n1/za!")},
-			"|||10.0.0.1/fd00::1!"},
+		"only IPv6 is usable": {
+			nil,
+			[]topology.Slice{slice("four", "10.0.0.1@n1/za!"), six},
+			"fd00::1/10.0.0.1|fd00::2 fd00::3||",
+		},
+		"neither is usable": {
+			nil,
+			[]topology.Slice{slice("four", "10.0.0.1@n1/za!"), slice("six", "fd00::1@n1/za!")},
+			"|||10.0.0.1/fd00::1!",
+		},
 		"only IPv6 is known, and not usable": {nil, []topology.Slice{slice("six", "fd00::1@n1/za!")}, "|||fd00::1!"},
 	}
 	for name, c := range cases {

@@ -3,6 +3,7 @@ package dnstest
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"strings"
 )
 
@@ -66,14 +67,20 @@ func opt(version, flags byte, options ...byte) []byte {
 	return append(out, options...)
 }
 
+// withOPT is a query for name with the given additional records.
+func withOPT(o ...[]byte) []byte {
+	return packet(flagRD, 1, 0, 0, uint16(len(o)), name, typeA, bytes.Join(o, nil))
+}
+
+// named is a query for a name in wire form.
+func named(n string) []byte { return packet(flagRD, 1, 0, 0, 0, []byte(n), typeA) }
+
 // HostilePackets are odd, broken and malicious packets.
 func HostilePackets() []Packet {
-	withOPT := func(o ...[]byte) []byte {
-		return packet(flagRD, 1, 0, 0, uint16(len(o)), name, typeA, bytes.Join(o, nil))
-	}
-	named := func(n string) []byte { return packet(flagRD, 1, 0, 0, 0, []byte(n), typeA) }
-	address := record(name, 1, 1, 10, 0, 0, 1)
-	cookies := bytes.Repeat([]byte{0, 10, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8}, 50)
+	return slices.Concat(notQueries(), badQuestions(), badRecords(), unwanted(), oddButFine())
+}
+
+func notQueries() []Packet {
 	return []Packet{
 		{"nothing", nil, Ignored},
 		{"one byte", []byte{0}, Ignored},
@@ -82,7 +89,11 @@ func HostilePackets() []Packet {
 		{"a response without anything", packet(flagQR, 0, 0, 0, 0), Ignored},
 		{"a malformed response", packet(flagQR, 9, 9, 9, 9, []byte{0xC0}), Ignored},
 		{"a response with another opcode", packet(flagQR|5<<11, 1, 0, 0, 0, name, typeA), Ignored},
+	}
+}
 
+func badQuestions() []Packet {
+	return []Packet{
 		{"a header alone", packet(flagRD, 0, 0, 0, 0), BareError},
 		{"a header that promises a question", packet(flagRD, 1, 0, 0, 0), BareError},
 		{"two questions", packet(flagRD, 2, 0, 0, 0, name, typeA, name, typeA), BareError},
@@ -100,7 +111,13 @@ func HostilePackets() []Packet {
 		{"a pointer forward", named("\xc0\x20"), BareError},
 		{"a pointer behind a label", named("\x01a\xc0\x0c"), BareError},
 		{"half a pointer", packet(flagRD, 1, 0, 0, 0, []byte{0xC0}), BareError},
+	}
+}
 
+func badRecords() []Packet {
+	address := record(name, 1, 1, 10, 0, 0, 1)
+	cookies := bytes.Repeat([]byte{0, 10, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8}, 50)
+	return []Packet{
 		{"an answer in a query", packet(flagRD, 1, 1, 0, 0, name, typeA, address), FormErr},
 		{"authority in a query", packet(flagRD, 1, 0, 1, 0, name, typeA, address), FormErr},
 		{"an address as additional", packet(flagRD, 1, 0, 0, 1, name, typeA, address), FormErr},
@@ -115,7 +132,12 @@ func HostilePackets() []Packet {
 		{"half an option", withOPT(opt(0, 0, 0, 10, 0)), FormErr},
 		{"50 cookies", withOPT(opt(0, 0, cookies...)), FormErr},
 		{"a signature before the OPT", withOPT(record([]byte{0}, 250, 255, 1), emptyOPT), FormErr},
+	}
+}
 
+func unwanted() []Packet {
+	address := record(name, 1, 1, 10, 0, 0, 1)
+	return []Packet{
 		{"NOTIFY", packet(4<<11, 1, 0, 0, 0, name, typeA), NotImp},
 		{"UPDATE with records", packet(5<<11, 1, 1, 1, 1, name, typeA, address, address, address), NotImp},
 		{"DSO without a question", packet(6<<11, 0, 0, 0, 0), NotImp},
@@ -125,7 +147,11 @@ func HostilePackets() []Packet {
 		{"class CH", packet(flagRD, 1, 0, 0, 0, name, []byte{0, 16, 0, 3}), Refused},
 		{"class NONE", packet(flagRD, 1, 0, 0, 0, name, []byte{0, 1, 0, 254}), Refused},
 		{"AXFR", packet(flagRD, 1, 0, 0, 0, name, []byte{0, 252, 0, 1}), Refused},
+	}
+}
 
+func oddButFine() []Packet {
+	return []Packet{
 		{"a plain query", plainQuery, Fine},
 		{"all header bits but QR", packet(0x07f0, 1, 0, 0, 0, name, typeA), Fine},
 		{"a response code in a query", packet(flagRD|15, 1, 0, 0, 0, name, typeA), Fine},

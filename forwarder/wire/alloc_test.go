@@ -35,7 +35,7 @@ func TestNoAllocations(t *testing.T) {
 		"AppendQuery": func() { wire.AppendQuery(buf, q, 1, 1232) },
 		"AppendError": func() { wire.AppendError(buf, q, wire.ServFail, 1232, wire.EDENetworkError) },
 		"Matches":     func() { wire.Matches(upstream, asked) },
-		"ParseReply":  func() { wire.ParseReply(upstream) },
+		"ParseReply":  func() { _, _ = wire.ParseReply(upstream) },
 		"AppendBare":  func() { r.AppendBare(buf) },
 		"Records": func() {
 			for c := r.Records(); c.Next(&rr); {

@@ -32,8 +32,10 @@ func TestAppendQuery(t *testing.T) {
 		{"no OPT wanted", join(header(rd, 1, 0, 0, 0), qn), 0, join(header(rd|ad, 1, 0, 0, 0), qn)},
 		{"RD off", join(header(0, 1, 0, 0, 0), qn), 1232, join(header(ad, 1, 0, 0, 1), qn, opt(1232, 0, ""))},
 		{"all flags", join(header(aa|tc|rd|ra|z|ad|cd|5, 1, 0, 0, 0), qn), 1232, join(header(rd|ad|cd, 1, 0, 0, 1), qn, opt(1232, 0, ""))},
-		{"DO, other Z bits and options", join(header(rd, 1, 0, 0, 1), qn, opt(4096, 0xFFFF, "\x00\x03\x00\x00")), 1232,
-			join(header(rd|ad, 1, 0, 0, 1), qn, opt(1232, 1<<15, ""))},
+		{
+			"DO, other Z bits and options", join(header(rd, 1, 0, 0, 1), qn, opt(4096, 0xFFFF, "\x00\x03\x00\x00")), 1232,
+			join(header(rd|ad, 1, 0, 0, 1), qn, opt(1232, 1<<15, "")),
+		},
 		{"trailing bytes", join(header(rd, 1, 0, 0, 0), qn, opt(4096, 0, "")), 1232, join(header(rd|ad, 1, 0, 0, 1), qn, opt(1232, 0, ""))},
 	}
 	for _, tt := range tests {
@@ -58,12 +60,18 @@ func TestAppendError(t *testing.T) {
 	}{
 		{"no OPT, EDE not said", join(header(rd, 1, 0, 0, 0), qn), wire.ServFail, wire.EDENetworkError, join(header(qr|ra|rd|2, 1, 0, 0, 0), qn)},
 		{"CD kept, AD and Z not", join(header(rd|ad|cd|z|aa|tc, 1, 0, 0, 0), qn), wire.Refused, wire.NoEDE, join(header(qr|ra|rd|cd|5, 1, 0, 0, 0), qn)},
-		{"OPT", join(header(0, 1, 0, 0, 1), qn, opt(4096, 0xFFFF, "\x00\x03\x00\x00")), wire.ServFail, wire.NoEDE,
-			join(header(qr|ra|2, 1, 0, 0, 1), qn, opt(1232, 1<<15, ""))},
-		{"EDE", queryOPT("A.test", dns.TypeA, 512, false), wire.ServFail, wire.EDENoReachable,
-			join(header(qr|ra|rd|2, 1, 0, 0, 1), qn, opt(1232, 0, "\x00\x0f\x00\x02\x00\x16"))},
-		{"BADVERS", join(header(rd, 1, 0, 0, 1), qn, opt(512, 9<<16, "")), wire.BadVers, wire.NoEDE,
-			join(header(qr|ra|rd, 1, 0, 0, 1), qn, opt(1232, 1<<24, ""))},
+		{
+			"OPT", join(header(0, 1, 0, 0, 1), qn, opt(4096, 0xFFFF, "\x00\x03\x00\x00")), wire.ServFail, wire.NoEDE,
+			join(header(qr|ra|2, 1, 0, 0, 1), qn, opt(1232, 1<<15, "")),
+		},
+		{
+			"EDE", queryOPT("A.test", dns.TypeA, 512, false), wire.ServFail, wire.EDENoReachable,
+			join(header(qr|ra|rd|2, 1, 0, 0, 1), qn, opt(1232, 0, "\x00\x0f\x00\x02\x00\x16")),
+		},
+		{
+			"BADVERS", join(header(rd, 1, 0, 0, 1), qn, opt(512, 9<<16, "")), wire.BadVers, wire.NoEDE,
+			join(header(qr|ra|rd, 1, 0, 0, 1), qn, opt(1232, 1<<24, "")),
+		},
 		{"opcode kept", join(header(5<<11|rd, 1, 0, 0, 0), qn), wire.NotImp, wire.NoEDE, join(header(qr|ra|rd|5<<11|4, 1, 0, 0, 0), qn)},
 		{"question not readable", join(header(rd, 1, 0, 0, 0), qn[:4]), wire.FormErr, wire.NoEDE, header(qr|ra|rd|1, 0, 0, 0, 0)},
 		{"malformed option", badOption, wire.FormErr, wire.NoEDE, join(header(qr|ra|rd|1, 1, 0, 0, 1), qn, opt(1232, 1<<15, ""))},

@@ -66,8 +66,11 @@ func TestFitSections(t *testing.T) {
 		{"no answer", full(3, 1, 1), qEnd + 15, false, shape{0, 0, 0, true}},
 		{"question alone", full(3, 1, 1), qEnd, false, shape{0, 0, 0, true}},
 		{"additional alone", full(0, 0, 2), qEnd + 31, true, shape{0, 0, 0, false}},
-		{"small additional does not take the place of authority",
-			answerTo(ra, 1, 1, 1, a(60), padding(100), a(60)), qEnd + 40, false, shape{1, 0, 0, false}},
+		{
+			"small additional does not take the place of authority",
+			answerTo(ra, 1, 1, 1, a(60), padding(100), a(60)), qEnd + 40, false,
+			shape{1, 0, 0, false},
+		},
 		{"nothing to cut", full(0, 0, 0), qEnd, false, shape{0, 0, 0, false}},
 	}
 	for _, tt := range tests {

@@ -142,7 +142,8 @@ func TestParseReportsEveryMistake(t *testing.T) {
 				"document 3: json: cannot unmarshal number",
 				"document 4: endpoints[0].addresses[0] 10.0.0.1 is not of addressType IPv6",
 				`document 4: endpoints[0].addresses[1] "x" is not an IP address`,
-			}},
+			},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
