@@ -51,8 +51,8 @@ type Config struct {
 	// 30 s, at least 1 s.
 	EmptyHold time.Duration
 
-	// Log gets a line when the set appears, empties or comes back, and when a
-	// slice has something wrong. Default nil: silent.
+	// Log gets a line when the set appears, is empty from the start, empties or
+	// comes back, and when a slice has something wrong. Default nil: silent.
 	Log *zap.Logger
 }
 
@@ -206,6 +206,9 @@ func (w *Watcher) next() (next Table, changed bool, wait time.Duration) {
 	if w.published && next.Equal(&w.current) {
 		w.counters.Unchanged++
 		return Table{}, false, 0
+	}
+	if !w.published && next.Empty() {
+		w.cfg.Log.Warn(Unmatched(w.cfg.Rules, w.world.services()))
 	}
 	w.counters.Published++
 	w.current, w.published, w.lastTable = next, true, now

@@ -18,6 +18,7 @@ type world struct {
 // record is one slice after projection.
 type record struct {
 	key       key
+	service   string     // namespace/name of its Service
 	endpoints []Endpoint // all of one family
 	ignored   Ignored
 	written   time.Time
@@ -31,7 +32,7 @@ func newWorld(rules Rules) world {
 // put stores s and returns what was there before and what is there now.
 func (w *world) put(s *Slice) (before, after *record) {
 	before = w.records[s.key()]
-	after = &record{key: s.key(), written: s.written()}
+	after = &record{key: s.key(), service: s.service(), written: s.written()}
 	after.endpoints, after.ignored = Project(s, w.rules)
 	if before.sameAs(after) {
 		// Seen again, in a list or with a change that is nothing to us: it

@@ -32,8 +32,8 @@ func checkCommand(_ context.Context, s surroundings, args []string) error {
 	if err != nil {
 		return err
 	}
-	for _, missing := range missingFiles(config) {
-		fmt.Fprintf(s.stderr, "note: %s\n", missing)
+	for _, remark := range remarks(&config) {
+		fmt.Fprintf(s.stderr, "note: %s\n", remark)
 	}
 	fmt.Fprintln(s.stdout, summary(config))
 	return nil
@@ -78,25 +78,4 @@ func (r RouteConfig) source() string {
 		servers = append(servers, text)
 	}
 	return strings.Join(servers, " ")
-}
-
-// missingFiles names the files that the configuration needs and that cannot be
-// read here. Checking on another machine than the node is no mistake, starting
-// without them is.
-func missingFiles(c Config) []string {
-	var missing []string
-	for _, r := range c.Routes {
-		for _, path := range []string{r.Topology.File, r.ResolvConf} {
-			if path == "" {
-				continue
-			}
-			f, err := openFile(path)
-			if err != nil {
-				missing = append(missing, fmt.Sprintf("%v; serve will not start without it", err))
-				continue
-			}
-			f.Close()
-		}
-	}
-	return missing
 }

@@ -71,15 +71,17 @@ func TestDemoScript(t *testing.T) {
 
 func TestDemoVerdict(t *testing.T) {
 	for name, tt := range map[string]struct {
-		total load.Counts
-		bad   bool
+		total  load.Counts
+		unseen []string
+		bad    bool
 	}{
-		"all right": {load.Counts{Sent: 10, Right: 9, Late: 1}, false},
-		"lost":      {load.Counts{Sent: 10, Right: 9, Lost: 1}, true},
-		"wrong":     {load.Counts{Sent: 10, Right: 9, Wrong: 1}, true},
-		"SERVFAIL":  {load.Counts{Sent: 10, Right: 9, ServFail: 1}, true},
+		"all right": {load.Counts{Sent: 10, Right: 9, Late: 1}, nil, false},
+		"lost":      {load.Counts{Sent: 10, Right: 9, Lost: 1}, nil, true},
+		"wrong":     {load.Counts{Sent: 10, Right: 9, Wrong: 1}, nil, true},
+		"SERVFAIL":  {load.Counts{Sent: 10, Right: 9, ServFail: 1}, nil, true},
+		"unseen":    {load.Counts{Sent: 10, Right: 10}, []string{"crash"}, true},
 	} {
-		if err := demoVerdict(&load.Report{Total: tt.total}); (err != nil) != tt.bad {
+		if err := demoVerdict(&load.Report{Total: tt.total}, tt.unseen); (err != nil) != tt.bad {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -99,5 +101,27 @@ func TestBar(t *testing.T) {
 		if got := bar(percent, 4); got != want {
 			t.Errorf("bar(%v) = %q, want %q", percent, got, want)
 		}
+	}
+}
+
+// What befalls a server that nobody asked is no proof, and the report says so.
+func TestDemoTellsWhatProvedNothing(t *testing.T) {
+	var out strings.Builder
+	v := &demoView{out: &out}
+	v.struck("crash", demoSums{tiers: [3]uint64{0, 9, 9}})
+	v.struck("blackhole", demoSums{tiers: [3]uint64{1, 0, 0}})
+	v.end(&load.Report{})
+	if !strings.Contains(out.String(), "The crash proved nothing") || strings.Contains(out.String(), "The blackhole proved") {
+		t.Errorf("the report says %q", &out)
+	}
+	_, steps := demoScript()
+	var fails []string
+	for _, step := range steps {
+		if step.fails != "" {
+			fails = append(fails, step.fails)
+		}
+	}
+	if strings.Join(fails, " ") != "crash blackhole" {
+		t.Errorf("the script's failures are %q", fails)
 	}
 }

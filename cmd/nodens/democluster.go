@@ -152,7 +152,10 @@ func (e *demoEndpoint) condition() string {
 type demoStep struct {
 	at   float64 // share of the whole run, 0 to 1
 	does string
-	do   func(ctx context.Context, c *demoCluster) error
+	// fails names the way in which the local server stops answering while the
+	// API still calls it ready; "" if it does not.
+	fails string
+	do    func(ctx context.Context, c *demoCluster) error
 }
 
 // demoPhase is a named part of the run, from one share of it to the next.
@@ -166,14 +169,14 @@ type demoPhase struct {
 func demoScript() ([]demoPhase, []demoStep) {
 	phases := []demoPhase{{"steady", 0}, {"upgrade", 0.2}, {"crash", 0.4}, {"blackhole", 0.6}, {"back", 0.8}}
 	return phases, []demoStep{
-		{0.20, "upgrade: the API marks the local pod terminating; it goes on serving for a while", terminateLocal},
-		{0.27, "upgrade: the old pod has gone", removeLocal},
-		{0.32, "upgrade: the new pod is there and ready", readyLocal},
-		{0.40, "crash: the local pod is killed, and the API does not know", crashLocal},
-		{0.45, "crash: the kubelet has noticed: not ready", unreadyLocal},
-		{0.52, "crash: restarted and ready", readyLocal},
-		{0.60, "blackhole: the local pod takes queries and never answers; the API calls it ready all the time", blackholeLocal},
-		{0.80, "back: the local pod answers again", healLocal},
+		{0.20, "upgrade: the API marks the local pod terminating; it goes on serving for a while", "", terminateLocal},
+		{0.27, "upgrade: the old pod has gone", "", removeLocal},
+		{0.32, "upgrade: the new pod is there and ready", "", readyLocal},
+		{0.40, "crash: the local pod is killed, and the API does not know", "crash", crashLocal},
+		{0.45, "crash: the kubelet has noticed: not ready", "", unreadyLocal},
+		{0.52, "crash: restarted and ready", "", readyLocal},
+		{0.60, "blackhole: the local pod takes queries and never answers; the API calls it ready all the time", "blackhole", blackholeLocal},
+		{0.80, "back: the local pod answers again", "", healLocal},
 	}
 }
 

@@ -28,6 +28,8 @@ type demoView struct {
 	drawn int        // lines of the picture on the screen
 	last  demoSums
 	rows  []demoRow
+	// unseen are the failures of the local server before which it had no share.
+	unseen []string
 }
 
 // demoSums is what was counted since the start.
@@ -116,6 +118,16 @@ func (v *demoView) step(text string) {
 	fmt.Fprintf(v.out, "  * %s\n", text)
 }
 
+// struck takes note of a failure of the local server; before is what was counted
+// in the second that led to it.
+func (v *demoView) struck(how string, before demoSums) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if before.tiers[0] == 0 {
+		v.unseen = append(v.unseen, how)
+	}
+}
+
 // second takes the last second in; the load calls it.
 func (v *demoView) second(p load.Progress) {
 	v.mu.Lock()
@@ -189,6 +201,9 @@ Node, zone and cluster are the shares of the misses below cluster.local by where
 the answering server is. %d queries were sent, one datagram each: nothing was
 sent twice by the clients. %d lost, %d SERVFAIL, %d wrong.
 `, r.Total.Sent, r.Total.Lost, r.Total.ServFail, r.Total.Wrong)
+	for _, how := range v.unseen {
+		fmt.Fprintf(v.out, "The %s proved nothing: in the second before, the server on the node had no share.\n", how)
+	}
 	for _, e := range r.Examples {
 		fmt.Fprintln(v.out, e)
 	}

@@ -127,7 +127,11 @@ func (d *daemon) prepareRoutes(next, old *generation) error {
 			live.started = append(live.started, start(t, nil))
 		}
 	}
-	return d.awaitServers(next.routes)
+	if err := d.awaitServers(next.routes); err != nil {
+		return err
+	}
+	d.warnPlace(next, old)
+	return nil
 }
 
 // awaitServers waits until every route has had its first list of servers, but

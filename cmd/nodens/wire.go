@@ -126,11 +126,8 @@ func (r *route) watch(b base) (err error) {
 	c := r.spec.config.Topology
 	own := ownPorts(r.spec.listen, b.own())
 	r.watcher, err = topology.New(topology.Config{
-		Self: topology.Self{Node: r.spec.node.Name, Zone: r.spec.node.Zone},
-		Rules: topology.Rules{
-			Namespace: c.Namespace, Service: c.Service, ManagedBy: c.ManagedBy,
-			UDPPort: c.UDPPort, TCPPort: c.TCPPort, Own: own,
-		},
+		Self:     topology.Self{Node: r.spec.node.Name, Zone: r.spec.node.Zone},
+		Rules:    c.rules(own),
 		Options:  topology.Options{IgnoreHints: c.Hints == "ignore"},
 		Local:    without(c.Local, own),
 		Fallback: topology.Fallback{Service: without(c.ClusterIP, own), Servers: without(c.Fallback, own)},
@@ -144,6 +141,14 @@ func (r *route) watch(b base) (err error) {
 	r.ready = r.watcher.Ready()
 	r.tasks = []task{{"topology", r.watcher.Run}}
 	return nil
+}
+
+// rules are which slices count. own are our own addresses.
+func (c *TopologyConfig) rules(own []netip.AddrPort) topology.Rules {
+	return topology.Rules{
+		Namespace: c.Namespace, Service: c.Service, ManagedBy: c.ManagedBy,
+		UDPPort: c.UDPPort, TCPPort: c.TCPPort, Own: own,
+	}
 }
 
 // followResolvConf refuses a file without a usable nameserver: later it may

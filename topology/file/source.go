@@ -167,6 +167,15 @@ func (s *Source) clear() {
 	s.mu.Unlock()
 }
 
+// Read reads a file of EndpointSlices once, as a [Source] does.
+func Read(path string) ([]topology.Slice, error) {
+	data, err := load(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, data)
+}
+
 // load reads the file whole.
 func load(path string) ([]byte, error) {
 	info, err := os.Stat(path)
