@@ -1,0 +1,57 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// The configurations of the README are good as they are printed.
+func TestReadmeConfigurations(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, part := range strings.Split(string(readme), "version: v1\n")[1:] {
+		text, _, _ := strings.Cut(part, "```")
+		text, _, _ = strings.Cut(text, "END\n")
+		found++
+		c, err := readConfig("README.md", []byte("version: v1\n"+text), noEnv)
+		if err != nil {
+			t.Errorf("%v\n%s", err, text)
+			continue
+		}
+		for _, r := range c.Routes {
+			if r.Topology.File != "" {
+				t.Errorf("%s does not exist for the reader", r.Topology.File)
+			}
+		}
+	}
+	if found != 2 {
+		t.Errorf("%d configurations found, want one for a laptop and one for a node", found)
+	}
+}
+
+// A placeholder in the help reads as a value, not as a word of the flag.
+func TestHelp(t *testing.T) {
+	for command, want := range map[string][]string{
+		"serve": {"Usage of nodens serve:", "-config FILE"}, "check": {"Usage of nodens check:"},
+		"status": {"Usage of nodens status:", "-o FORMAT", "-address HOST:PORT"},
+		"demo":   {"Usage of nodens demo:", "-for DURATION", "-rate QPS"},
+	} {
+		var out, help strings.Builder
+		if status := run(t.Context(), []string{command, "-h"}, noEnv, &out, &help); status != 0 {
+			t.Errorf("%s -h: status %d", command, status)
+		}
+		for _, w := range want {
+			if !strings.Contains(help.String(), w) {
+				t.Errorf("%s -h: %q, want %q", command, &help, w)
+			}
+		}
+	}
+	var out strings.Builder
+	if run(t.Context(), []string{"version"}, noEnv, &out, &out); strings.Contains(out.String(), "unknown") {
+		t.Errorf("version: %q", &out)
+	}
+}
