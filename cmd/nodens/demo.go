@@ -26,8 +26,8 @@ const demoWait = 10 * time.Second
 // answered wrong.
 func demoCommand(ctx context.Context, s surroundings, args []string) error {
 	flags := flag.NewFlagSet("nodens demo", flag.ContinueOnError)
-	length := flags.Duration("for", 40*time.Second, "the load runs for this `DURATION`, 10s to 1h")
-	rate := flags.Float64("rate", 2000, "`QPS` queries per second, 100 to 20000")
+	length := flags.Duration("for", 40*time.Second, "how long the load runs, a `DURATION` of 10s to 1h")
+	rate := flags.Float64("rate", 2000, "the load in queries per second (`QPS`), 100 to 20000")
 	keep := flags.Bool("keep", false, "go on serving afterwards until interrupted")
 	if err := parse(flags, s, args); err != nil {
 		return err

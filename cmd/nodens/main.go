@@ -93,7 +93,7 @@ func exitStatus(err error, stderr io.Writer) int {
 func usage(w io.Writer) {
 	fmt.Fprint(w, "nodens answers the DNS queries of a node from its cache, and asks the nearest server for the rest.\n\n")
 	for _, c := range commands() {
-		fmt.Fprintf(w, "  nodens %-8s %-32s %s\n", c.name, c.args, c.does)
+		fmt.Fprintf(w, "  nodens %-8s %-36s %s\n", c.name, c.args, c.does)
 	}
 	fmt.Fprint(w, "\n'nodens COMMAND -h' lists the flags of a command.\n")
 }

@@ -144,10 +144,10 @@ func (r *route) watch(b base) (err error) {
 }
 
 // rules are which slices count. own are our own addresses.
-func (c *TopologyConfig) rules(own []netip.AddrPort) topology.Rules {
+func (t *TopologyConfig) rules(own []netip.AddrPort) topology.Rules {
 	return topology.Rules{
-		Namespace: c.Namespace, Service: c.Service, ManagedBy: c.ManagedBy,
-		UDPPort: c.UDPPort, TCPPort: c.TCPPort, Own: own,
+		Namespace: t.Namespace, Service: t.Service, ManagedBy: t.ManagedBy,
+		UDPPort: t.UDPPort, TCPPort: t.TCPPort, Own: own,
 	}
 }
 
