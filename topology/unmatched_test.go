@@ -32,7 +32,8 @@ func TestUnmatched(t *testing.T) {
 		says      string
 	}{
 		"another Service": {
-			topology.Rules{Namespace: "kube-system", Service: "kube-dns"}, slicesOf("coredns", "web", "web"), 0,
+			topology.Rules{Namespace: "kube-system", Service: "kube-dns"},
+			slicesOf("coredns", "web", "web"), 0,
 			"wanted are those of namespace kube-system, Service kube-dns; there are slices of kube-system/coredns, kube-system/web: correct namespace",
 		},
 		"nothing":    {topology.Rules{}, nil, 0, "wanted are those of any Service; there are no slices at all: "},
