@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -79,10 +80,15 @@ type tierShare struct {
 }
 
 type serverReport struct {
-	Tier     string  `json:"tier"`
-	Address  string  `json:"address"`
-	Pod      string  `json:"pod,omitempty"`
-	State    string  `json:"state"`
+	Tier    string `json:"tier"`
+	Address string `json:"address"`
+	Pod     string `json:"pod,omitempty"`
+	State   string `json:"state"`
+	// Node, Zone and Conditions are what the EndpointSlice says of it.
+	Node       string   `json:"node,omitempty"`
+	Zone       string   `json:"zone,omitempty"`
+	Conditions []string `json:"conditions,omitempty"`
+
 	Healthy  bool    `json:"healthy"`
 	Why      string  `json:"why"` // of its tier and its health
 	InFlight int     `json:"inFlight"`
@@ -204,6 +210,7 @@ func (r *routeSnapshot) serverReport(t *upstream.TargetStatus, now time.Duration
 	var why []string
 	if p := r.placement(t.Addr.Addr()); p != nil {
 		why = append(why, p.Reason)
+		s.Node, s.Zone, s.Conditions = p.Endpoint.Node, p.Endpoint.Zone, conditionsOf(&p.Endpoint)
 	}
 	if doubt := doubts(t, now); doubt != "" {
 		why = append(why, doubt)
@@ -219,6 +226,28 @@ func (r *routeSnapshot) serverReport(t *upstream.TargetStatus, now time.Duration
 	}
 	s.Why = strings.Join(why, "; ")
 	return s
+}
+
+// conditionsOf are the conditions of an endpoint that are true.
+func conditionsOf(e *topology.Endpoint) []string {
+	var met []string
+	for _, c := range [...]struct {
+		is   bool
+		name string
+	}{{e.Ready, "ready"}, {e.Serving, "serving"}, {e.Terminating, "terminating"}} {
+		if c.is {
+			met = append(met, c.name)
+		}
+	}
+	return met
+}
+
+// Says is what the API says of the server, in a few words; "" without one.
+func (s serverReport) Says() string {
+	if s.Node == "" && s.Zone == "" && s.Conditions == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s/%s: %s", cmp.Or(s.Node, "?"), cmp.Or(s.Zone, "?"), cmp.Or(strings.Join(s.Conditions, ", "), "no condition"))
 }
 
 // doubts are why a server takes less than its share of the queries.

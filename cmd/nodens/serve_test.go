@@ -148,6 +148,12 @@ func TestServeFollowsTopology(t *testing.T) {
 	write(t, slices, endpointSlice(node.address, "n1")+"---\n"+endpointSlice(other.address, "n2"))
 	h := serve(t, "listen: [127.0.0.1:0]\nnode: {name: n1}\nroutes: [{zones: [cluster.local], topology: {file: "+slices+"}}]\n")
 	h.expect("udp", h.address(0), "a.cluster.local.", 0, "NOERROR 192.0.2.1")
+	s := h.snapshot()
+	for i, want := range []string{"n1/?: ready, serving", "n2/?: ready, serving"} {
+		if got := s.routeReport(0).Servers[i]; got.Says() != want || got.Why == "" {
+			t.Errorf("server %d: %q, why %q; want %q and a reason", i, got.Says(), got.Why, want)
+		}
+	}
 	replace(t, slices, endpointSlice(other.address, "n2"))
 	await(t, "the endpoint to leave", func() bool { return len(h.current.Load().routes[0].group.Status().Targets) == 1 })
 	h.expect("udp", h.address(0), "b.cluster.local.", 0, "NOERROR 192.0.2.2")

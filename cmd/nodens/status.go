@@ -81,14 +81,14 @@ func printReport(w io.Writer, r *report) error {
 		for _, note := range route.Notes {
 			fmt.Fprintf(table, "         %s\n", note)
 		}
-		fmt.Fprint(table, "  TIER\tSERVER\tSTATE\tHEALTH\tTIME\tIN FLIGHT\tSENT\tFAILED\tWHY\n")
+		fmt.Fprint(table, "  TIER\tSERVER\tSTATE\tNODE/ZONE: CONDITIONS\tHEALTH\tTIME\tIN FLIGHT\tSENT\tFAILED\tWHY\n")
 		for _, s := range route.Servers {
 			health := "good"
 			if !s.Healthy {
 				health = "avoided"
 			}
-			fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n",
-				s.Tier, s.Address, s.State, health, humanRTT(s.RTT), s.InFlight, s.Sent, s.Failed, s.Why)
+			fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n",
+				s.Tier, s.Address, s.State, s.Says(), health, humanRTT(s.RTT), s.InFlight, s.Sent, s.Failed, s.Why)
 		}
 	}
 	fmt.Fprint(table, "\n  LISTEN\tUDP QUERIES\tTCP QUERIES\tUDP MISSES IN FLIGHT\tTCP MISSES IN FLIGHT\tTCP CONNECTIONS OPEN\tDROPPED\n")
