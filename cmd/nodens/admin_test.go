@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/nodens-dns/nodens/forwarder/upstream"
 )
 
 func get(t *testing.T, url string) (int, string) {
@@ -190,6 +192,7 @@ func TestReportInWords(t *testing.T) {
 	s := fullSnapshot()
 	s.Now = 10 * time.Second
 	target := &s.Routes[1].Servers.Targets[0]
+	s.Routes[1].Servers.Ejections[upstream.ClusterTier], s.Routes[1].Servers.Spills[upstream.ClusterTier] = 2, 9
 	target.Out, target.OutUntil, target.Misses = true, 12500*time.Millisecond, 4
 	s.Routes[0].Topology.Empty, s.Routes[0].Topology.EmptyFor = true, 90*time.Second
 	s.Routes[0].File.LastError = "line 3 is odd"
@@ -199,6 +202,9 @@ func TestReportInWords(t *testing.T) {
 	r := newReport(&s, totals{at: s.At}, totals{at: s.At.Add(-time.Minute)})
 	if got, want := r.Routes[1].Servers[0].Why, "silent 4 times in a row, used again when probes succeed, in 2.5s at the earliest"; got != want {
 		t.Errorf("why is %q, want %q", got, want)
+	}
+	if got := r.Routes[1].Served[0].Events; got != "2 ejections, 9 spilled here" {
+		t.Errorf("events of the tier: %q", got)
 	}
 	notes := []string{
 		"The file cannot be used; what it said before counts: line 3 is odd",

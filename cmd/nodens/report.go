@@ -77,6 +77,12 @@ type tierShare struct {
 	Tier    string  `json:"tier"`
 	Replies uint64  `json:"replies"`
 	Share   float64 `json:"share"`
+	// Of the tier since the start: see the metrics with their names.
+	Hedges    uint64 `json:"hedges"`
+	Spills    uint64 `json:"spills"`
+	Ejections uint64 `json:"ejections"`
+	Panics    uint64 `json:"panics"`
+	Events    string `json:"-"` // these in words
 }
 
 type serverReport struct {
@@ -172,12 +178,37 @@ func (s *snapshot) routeReport(i int) routeReport {
 		if route.external() && tier != upstream.ClusterTier {
 			continue
 		}
-		r.Served = append(r.Served, tierShare{route.tierName(tier), n, float64(n) / float64(max(total, 1))})
+		share := tierShare{
+			Tier: route.tierName(tier), Replies: n, Share: float64(n) / float64(max(total, 1)),
+			Hedges: route.Servers.Hedges[tier], Spills: route.Servers.Spills[tier],
+			Ejections: route.Servers.Ejections[tier], Panics: route.Servers.Panics[tier],
+		}
+		share.Events = share.events()
+		r.Served = append(r.Served, share)
 	}
 	for _, t := range route.Servers.Targets {
 		r.Servers = append(r.Servers, route.serverReport(&t, s.Now))
 	}
 	return r
+}
+
+// events are what happened in a tier beside replies.
+func (s *tierShare) events() string {
+	var parts []string
+	for _, event := range []struct {
+		n    uint64
+		what string
+	}{
+		{s.Ejections, "ejections"},
+		{s.Hedges, "hedges"},
+		{s.Spills, "spilled here"},
+		{s.Panics, "sent to ejected servers"},
+	} {
+		if event.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", event.n, event.what))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // notes are what is worth knowing about where the servers come from.
