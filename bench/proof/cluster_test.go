@@ -51,14 +51,18 @@ func zoneOf(node int) string { return [...]string{"", "za", "za", "zb"}[node] }
 
 func newCluster(t *testing.T, g ground, mix *names.Mix) *cluster {
 	t.Helper()
-	return &cluster{
+	c := &cluster{
 		t: t, ground: g, mix: mix, dir: t.TempDir(),
 		clock: form(
 			clock{lameDuck: time.Second, race: 200 * time.Millisecond, linger: 500 * time.Millisecond, schedule: 200 * time.Millisecond},
 			clock{lameDuck: 5 * time.Second, race: 500 * time.Millisecond, linger: 2 * time.Second, schedule: time.Second},
 		),
 	}
+	write(t, c.zoneFile(), zoneFile(mix))
+	return c
 }
+
+func (c *cluster) zoneFile() string { return filepath.Join(c.dir, "zone") }
 
 // coreDNS is the program, or the test is skipped.
 func coreDNS(t *testing.T) string {
@@ -83,8 +87,7 @@ func (c *cluster) addPod(node int) *pod {
 // startCoreDNS starts the process of a pod.
 func (c *cluster) startCoreDNS(p *pod) {
 	c.t.Helper()
-	zone, corefile := filepath.Join(c.dir, "zone"), filepath.Join(c.dir, p.name)
-	write(c.t, zone, zoneFile(c.mix))
+	corefile := filepath.Join(c.dir, p.name)
 	bind := ""
 	if p.place.namespace == "" {
 		bind = "bind " + p.at.Addr().String()
@@ -102,7 +105,7 @@ func (c *cluster) startCoreDNS(p *pod) {
 	}
 	file %s cluster.local
 }
-`, p.at.Port(), bind, p.at.Addr(), health, c.clock.lameDuck, zone))
+`, p.at.Port(), bind, p.at.Addr(), health, c.clock.lameDuck, c.zoneFile()))
 	p.process = p.place.start(c.t, coreDNS(c.t), "-conf", corefile)
 }
 
@@ -110,7 +113,10 @@ func (c *cluster) startCoreDNS(p *pod) {
 func (c *cluster) awaitCoreDNS(p *pod) {
 	c.t.Helper()
 	waitFor(c.t, "answer of CoreDNS at "+p.at.String(), 30*time.Second, func() bool {
-		return p.process.running() && asks(p.place, p.at) == nil
+		if !p.process.running() {
+			c.t.Fatalf("CoreDNS at %v has ended:\n%s", p.at, p.process.said)
+		}
+		return asks(p.place, p.at) == nil
 	})
 }
 

@@ -46,14 +46,22 @@ func TestKilled(t *testing.T) {
 // tells how long that took.
 func (d *daemon) awaitLocal() time.Duration {
 	d.t.Helper()
-	last := d.status()
-	return waitFor(d.t, "the node's own CoreDNS answers most misses", form(30*time.Second, 15*time.Second), func() bool {
+	last, began := d.status(), time.Now()
+	for {
 		time.Sleep(100 * time.Millisecond)
 		now := d.status()
 		share := now.share(last, "node")
+		if share > 0.9 {
+			return time.Since(began)
+		}
 		last = now
-		return share > 0.9
-	})
+		if time.Since(began) > time.Minute {
+			for _, s := range now.Routes[0].Servers {
+				d.t.Logf("%s %s, %s, healthy %v: %s", s.Tier, s.Address, s.State, s.Healthy, s.Why)
+			}
+			d.t.Fatalf("the node's own CoreDNS answers %.0f %% of the misses, a minute after it could", 100*share)
+		}
+	}
 }
 
 // TestBlackhole takes the address of the node's CoreDNS away: queries to it
@@ -97,7 +105,7 @@ func TestStopped(t *testing.T) {
 		d := c.startNodens(1, budget, "")
 		tr := c.ask(d, usual(rate()))
 		rounds, p := form(1, 10), c.on(1)
-		var back time.Duration
+		var backs []time.Duration
 		d.awaitLocal()
 		for range rounds {
 			tr.mark("after")
@@ -105,13 +113,14 @@ func TestStopped(t *testing.T) {
 			time.Sleep(form(budget+time.Second, 5*time.Second))
 			tr.mark("calm")
 			p.process.signal(syscall.SIGCONT)
-			back = max(back, d.awaitLocal())
+			backs = append(backs, d.awaitLocal())
 		}
 		tr.stop().expectNone()
 		_, slow := slowest(tr.misses(), "after")
-		figure("local CoreDNS stopped and continued", groundName(t), []*traffic{tr}, "%d times; p99.9 of misses while stopped, the worst: %s ms; back in the node tier after %s ms", rounds, ms(slow), ms(back))
-		if limit := form(30*time.Second, 10*time.Second); back > limit {
-			t.Errorf("back in the node tier after %v, at most %v expected", back, limit)
+		figure("local CoreDNS stopped and continued", groundName(t), []*traffic{tr}, "%d times; p99.9 of misses while stopped, the worst: %s ms; back in the node tier after %s ms the first time, %s the last", rounds, ms(slow), ms(backs[0]), ms(backs[len(backs)-1]))
+		// One that fails again and again is kept out longer and longer.
+		if limit := form(30*time.Second, 10*time.Second); backs[0] > limit {
+			t.Errorf("back in the node tier after %v, at most %v expected", backs[0], limit)
 		}
 	})
 }
