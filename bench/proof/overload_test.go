@@ -43,7 +43,7 @@ func TestOverload(t *testing.T) {
 			var o overload
 			// A machine that stalls makes bursts of an even load: 60 % becomes
 			// far more than 100 % for a while. Such a try says nothing.
-			for try := 1; try == 1 || !o.even() && try <= 3; try++ {
+			for try := 1; try == 1 || !o.even() && try <= form(2, 3); try++ {
 				o = offer(t, tt.part)
 			}
 			if !o.even() {

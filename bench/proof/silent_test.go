@@ -18,7 +18,7 @@ func TestKilled(t *testing.T) {
 		c.boot(1, 2, 3)
 		d := c.startNodens(1, budget, "")
 		tr := c.ask(d, usual(rate()))
-		rounds := form(3, 20)
+		rounds := form(2, 20)
 		for round := range rounds {
 			p := c.on(1)
 			d.awaitLocal()
