@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/nodens-dns/nodens/forwarder"
 	"github.com/nodens-dns/nodens/forwarder/cache"
@@ -10,8 +11,8 @@ import (
 
 // corednsMetrics have the names, labels and buckets that node-cache uses, so
 // that dashboards and alerts made for it go on working. There is one cache for
-// all zones: what only it knows (entries, evictions) carries every zone in the
-// label zones; hits and misses are counted for each zone.
+// all zones: what only it knows (entries, evictions, prefetches) carries every
+// zone in the label zones; hits and misses are counted for each zone.
 func corednsMetrics() []metric {
 	return append([]metric{
 		{
@@ -95,6 +96,7 @@ func corednsCacheMetrics() []metric {
 			"coredns_cache_misses_total", "Queries not answered from memory.", zone,
 			eachRouted(func(z *zoneSnapshot, e emitter) { e.count(z.misses(), z.server, z.Zone, "") }),
 		},
+		{"coredns_cache_prefetch_total", "Answers asked for again before their end.", zone, readPrefetches},
 		{
 			"coredns_cache_served_stale_total", "Queries answered with an expired answer.", zone,
 			eachRouted(func(z *zoneSnapshot, e emitter) {
@@ -223,6 +225,13 @@ func readEnabled(s *snapshot, e emitter) {
 				e.gauge(1, s.Listens[i].server(), zone, "", name)
 			}
 		}
+	}
+}
+
+// readPrefetches has one number for all zones.
+func readPrefetches(s *snapshot, e emitter) {
+	if len(s.Listens) > 0 {
+		e.count(s.Forwarder.Prefetched, s.Listens[0].server(), strings.Join(s.zones(), ","), "")
 	}
 }
 

@@ -130,6 +130,7 @@ func TestNamesOfNodeCache(t *testing.T) {
 		{"coredns_cache_requests_total", "counter", "server view zones", ""},
 		{"coredns_cache_hits_total", "counter", "server type view zones", ""},
 		{"coredns_cache_misses_total", "counter", "server view zones", ""},
+		{"coredns_cache_prefetch_total", "counter", "server view zones", ""},
 		{"coredns_cache_served_stale_total", "counter", "server view zones", ""},
 		{"coredns_cache_evictions_total", "counter", "server type view zones", ""},
 		{"coredns_forward_max_concurrent_rejects_total", "counter", "", ""},
