@@ -32,6 +32,8 @@ type Found struct {
 	// Leftovers lists rules and links of node-cache, which disable a fallback: a
 	// sentence each.
 	Leftovers []string
+	// Unread lists chains in which leftovers could not be looked for, a sentence each.
+	Unread []string
 
 	lines []string // as table.lines
 }
@@ -57,22 +59,32 @@ func (f Found) tables() []string {
 // not. What the sets hold and what was counted does not matter.
 func (f Found) Missing(s State) []string {
 	s = s.filled()
-	want := build(s).lines()
+	out := f.tableMissing(build(s).lines())
+	for _, name := range f.Other {
+		out = append(out, "table "+name+": of another layout")
+	}
+	return append(out, f.Link.missing(s)...)
+}
+
+func (f Found) tableMissing(want []string) []string {
+	switch {
+	case f.Table && want == nil:
+		return []string{"table " + tableName + ": not wanted"}
+	case !f.Table && want != nil:
+		return []string{"table " + tableName + ": missing"}
+	}
 	var out []string
 	for _, line := range want {
 		if !slices.Contains(f.lines, line) {
-			out = append(out, "table: missing: "+line)
+			out = append(out, "table "+tableName+": missing: "+line)
 		}
 	}
 	for _, line := range f.lines {
 		if !slices.Contains(want, line) {
-			out = append(out, "table: not ours: "+line)
+			out = append(out, "table "+tableName+": not wanted: "+line)
 		}
 	}
-	for _, name := range f.Other {
-		out = append(out, "table: of another layout: "+name)
-	}
-	return append(out, f.Link.missing(s)...)
+	return out
 }
 
 func (l Link) missing(s State) []string {

@@ -59,7 +59,9 @@ func (s *shape) compare(loaded expr.Any, c *expr.Cmp) {
 	switch {
 	case c.Op != expr.CmpOpEq:
 		s.odd = true
-	case !ok: // of the protocol
+	case !ok:
+		meta, isMeta := loaded.(*expr.Meta)
+		s.odd = s.odd || !isMeta || meta.Key != expr.MetaKeyL4PROTO
 	case payload.Base == expr.PayloadBaseTransportHeader:
 		s.ports++
 	case payload.Len == 1: // the protocol in the header

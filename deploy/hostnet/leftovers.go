@@ -13,9 +13,9 @@ import (
 
 // leftovers is what node-cache left on the host.
 type leftovers struct {
-	rules []*nftables.Rule
-	link  bool
-	addrs []netip.Addr // of the link
+	rules  []*nftables.Rule
+	link   bool
+	unread []string // chains with a rule that we cannot read, a sentence each
 }
 
 func (l leftovers) sentences() []string {
@@ -41,43 +41,40 @@ func (h *Host) leftovers(s State) (leftovers, error) {
 		return left, err
 	}
 	left.link = found.Link.Kind != "" && s.Link != nodeCacheLink
-	left.addrs = found.Link.Addrs
 	conn, err := h.nft()
 	if err != nil {
 		return left, err
 	}
 	known := slices.Concat(found.Link.Addrs, sorted(s.Own), sorted(s.Service))
 	for _, family := range leftFamilies() {
-		rules, err := leftRules(conn, family, known)
-		if err != nil {
+		if err := left.readRules(conn, family, known); err != nil {
 			return left, explained("the iptables tables cannot be read", err)
 		}
-		left.rules = append(left.rules, rules...)
 	}
 	return left, nil
 }
 
-func leftRules(conn *nftables.Conn, family nftables.TableFamily, known []netip.Addr) ([]*nftables.Rule, error) {
+func (l *leftovers) readRules(conn *nftables.Conn, family nftables.TableFamily, known []netip.Addr) error {
 	chains, err := conn.ListChainsOfTableFamily(family)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var out []*nftables.Rule
 	for _, c := range chains {
 		if !slices.Contains(leftChains()[c.Table.Name], c.Name) {
 			continue
 		}
 		rules, err := conn.GetRules(&nftables.Table{Name: c.Table.Name, Family: family}, c)
 		if err != nil {
-			return nil, fmt.Errorf("chain %s of table %s: %w", c.Name, c.Table.Name, err)
+			// Anybody may put anything there: it must not stop us.
+			l.unread = append(l.unread, fmt.Sprintf("chain %s of table %s cannot be searched for rules of node-cache: %v", c.Name, c.Table.Name, err))
 		}
 		for _, r := range rules {
 			if shapeOf(r).nodeCaches(known) {
-				out = append(out, r)
+				l.rules = append(l.rules, r)
 			}
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // RemoveLeftovers deletes what node-cache left and what would disable a fallback: its
@@ -87,10 +84,6 @@ func leftRules(conn *nftables.Conn, family nftables.TableFamily, known []netip.A
 func (h *Host) RemoveLeftovers(s State) (Report, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.removeLeftovers(s)
-}
-
-func (h *Host) removeLeftovers(s State) (Report, error) {
 	left, err := h.leftovers(s)
 	if err != nil {
 		return Report{}, err
@@ -112,7 +105,7 @@ func (h *Host) removeLeftovers(s State) (Report, error) {
 	if left.link {
 		err = h.removeLink(nodeCacheLink)
 	}
-	return Report{Changed: prefixed("node-cache: removed: ", left.sentences())}, err
+	return Report{Changed: prefixed("node-cache: removed: ", left.sentences()), Notes: left.unread}, err
 }
 
 func (h *Host) deleteRules(rules []*nftables.Rule) error {
@@ -145,7 +138,7 @@ func (h *Host) Cleanup(s State) (Report, error) {
 		return ours, err
 	}
 	left, err := h.RemoveLeftovers(s)
-	ours.Changed = append(ours.Changed, left.Changed...)
+	ours.Changed, ours.Notes = append(ours.Changed, left.Changed...), append(ours.Notes, left.Notes...)
 	return ours, err
 }
 

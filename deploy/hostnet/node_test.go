@@ -79,8 +79,10 @@ func (n node) join(t *testing.T, name string, pod space, addr4, addr6 string) {
 
 // Listen addresses of the tests.
 const (
-	own4 = "169.254.20.10"
-	own6 = "fd00:90de:d95::1"
+	own4     = "169.254.20.10"
+	own6     = "fd00:90de:d95::1"
+	cluster4 = "10.96.0.10"
+	cluster6 = "fd10::a"
 )
 
 func linkLocal() hostnet.State {
@@ -92,6 +94,12 @@ func linkLocal() hostnet.State {
 			TCP: targets("10.1.0.53:5301", "10.2.0.53:5301", "[fd01::53]:5301", "[fd02::53]:5301"),
 		},
 	}
+}
+
+func service() hostnet.State {
+	s := linkLocal()
+	s.Mode, s.Service = hostnet.Service, addrs(cluster4, cluster6)
+	return s
 }
 
 func (n node) apply(t *testing.T, s hostnet.State) hostnet.Report {

@@ -25,7 +25,7 @@ func (h *Host) Read(s State) (Found, error) {
 	if err != nil {
 		return found, err
 	}
-	found.Leftovers = left.sentences()
+	found.Leftovers, found.Unread = left.sentences(), left.unread
 	return found, nil
 }
 

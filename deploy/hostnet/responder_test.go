@@ -197,6 +197,10 @@ func (c client) dial(proto, addr string) (conn net.Conn, err error) {
 		}
 	}
 	err = c.space.try(func() error {
+		if c.uid != 0 {
+			// Of this thread alone, which ends after this.
+			_, _, _ = unix.RawSyscall(unix.SYS_SETFSUID, uintptr(c.uid), 0, 0)
+		}
 		conn, err = dialer.Dial(proto, addr)
 		return err
 	})
@@ -208,9 +212,6 @@ func (c client) options(_, _ string, raw syscall.RawConn) error {
 	ctl := raw.Control(func(fd uintptr) {
 		if c.mark != 0 {
 			err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MARK, int(c.mark))
-		}
-		if c.uid != 0 {
-			err = errors.Join(err, unix.Fchown(int(fd), c.uid, c.uid))
 		}
 	})
 	return errors.Join(ctl, err)

@@ -16,9 +16,9 @@ import (
 const watchGap = 50 * time.Millisecond
 
 // Watch calls changed when anybody, we included, changed links, addresses, or a table
-// of ours, at most every 50 ms, until ctx ends. The sets do not count. It is a hint: read the host
-// then. It returns nil when ctx ends, and an error when the kernel's messages cannot
-// be read.
+// of ours, at most every 50 ms, until ctx ends. What the sets hold does not count, nor
+// do tables of others. It is a hint: read the host then. It returns nil when ctx ends,
+// and an error when the kernel's messages cannot be read.
 func (h *Host) Watch(ctx context.Context, changed func()) error {
 	routes, err := h.listen(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR)
 	if err != nil {

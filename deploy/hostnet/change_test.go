@@ -1,0 +1,138 @@
+package hostnet_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nodens-dns/nodens/deploy/hostnet"
+)
+
+// only leaves one target, the pod coredns2, of which oneTarget knows nothing.
+func only2(s hostnet.State) hostnet.State {
+	s.Fallback = hostnet.Fallback{
+		UDP: targets("10.2.0.53:5300", "[fd02::53]:5300"),
+		TCP: targets("10.2.0.53:5301", "[fd02::53]:5301"),
+	}
+	return s
+}
+
+func TestAFixedPortFollowsAChangeOfTargets(t *testing.T) {
+	n := newNode(t)
+	n.apply(t, oneTarget(linkLocal()))
+	udp := []cell{{"udp", dns(own4)}, {"udp", dns(own6)}}
+	clients := []client{{space: n.bridged, port: 7100}, {space: n.routed, port: 7101}, {space: n.space, port: 7102}}
+	old, err := clients[0].dial("tcp", dns(own4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = old.Close() }()
+
+	for _, c := range clients {
+		answers(t, "before", c, "coredns", udp)
+	}
+	report := n.apply(t, only2(linkLocal()))
+	if report.Forgotten != len(clients)*len(udp) {
+		t.Errorf("%d tracked connections forgotten, want %d", report.Forgotten, len(clients)*len(udp))
+	}
+	for _, c := range clients {
+		answers(t, "after", c, "coredns2", udp)
+	}
+	if got, err := roundTrip(old, clients[0].patience()); err != nil || !strings.HasPrefix(got, "coredns ") {
+		t.Errorf("an established TCP connection says %q: %v; want its old target", got, err)
+	}
+	if again := n.apply(t, only2(linkLocal())); again.Forgotten != 0 || len(again.Changed) != 0 {
+		t.Errorf("the same once more: %+v", again)
+	}
+}
+
+// TestTheFirstApplyForgetsToo what a guard before this one had no time for.
+func TestTheFirstApplyForgetsToo(t *testing.T) {
+	n := newNode(t)
+	state := oneTarget(linkLocal())
+	state.Fallback = hostnet.Fallback{}
+	n.apply(t, state)
+	c := client{space: n.routed, port: 7200, wait: 100e6}
+	answers(t, "no target", c, noAnswer, []cell{{"udp", dns(own4)}})
+	n.host = n.openHost(t)
+	if report := n.apply(t, state); report.Forgotten != 1 || len(report.Changed) != 0 {
+		t.Errorf("report %+v, want one connection forgotten and nothing changed", report)
+	}
+}
+
+func TestCountersGoOn(t *testing.T) {
+	n := newNode(t)
+	n.apply(t, oneTarget(linkLocal()))
+	ask := func() {
+		for _, c := range []client{{space: n.bridged, port: 7300}, {space: n.space, port: 7301}} {
+			answers(t, "dead", c, "coredns", []cell{{"udp", dns(own4)}, {"udp", dns(own4)}, {"udp", dns(own6)}})
+		}
+		answers(t, "dead", client{space: n.routed}, "coredns", []cell{{"tcp", dns(own4)}, {"tcp", dns(own6)}, {"tcp", dns(own6)}})
+	}
+	ask()
+	n.counted(t, 4, 1, 2, 2)
+	n.apply(t, only2(linkLocal()))
+	n.counted(t, 4, 1, 2, 2)
+	n.apply(t, oneTarget(linkLocal()))
+	ask()
+	n.counted(t, 8, 2, 4, 4)
+
+	n.server(t, own4, own6)
+	answers(t, "alive", client{space: n.bridged}, "server", cells(own4, own6))
+	n.counted(t, 8, 2, 4, 4)
+}
+
+func (n node) counted(t *testing.T, udp4, tcp4, udp6, tcp6 uint64) {
+	t.Helper()
+	found, err := n.host.Read(linkLocal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := found.Counts
+	if got := [4]uint64{c.UDP4.Packets, c.TCP4.Packets, c.UDP6.Packets, c.TCP6.Packets}; got != [4]uint64{udp4, tcp4, udp6, tcp6} {
+		t.Errorf("counted %v, want %v", got, []uint64{udp4, tcp4, udp6, tcp6})
+	}
+}
+
+// TestWhatWeAnswerIsNotForgotten because it leads to no target.
+func TestWhatWeAnswerIsNotForgotten(t *testing.T) {
+	n := newNode(t)
+	state := oneTarget(linkLocal())
+	state.Tracked = true
+	n.apply(t, state)
+	n.server(t, own4, own6)
+	answers(t, "alive", client{space: n.routed}, "server", cells(own4, own6))
+	state = only2(state)
+	if report := n.apply(t, state); report.Forgotten != 0 {
+		t.Errorf("%d tracked connections forgotten, want none", report.Forgotten)
+	}
+}
+
+// TestAChangeLosesNothing asks all the while the table is replaced.
+func TestAChangeLosesNothing(t *testing.T) {
+	n := newNode(t)
+	n.apply(t, oneTarget(linkLocal()))
+	done := make(chan int, 1)
+	go func() {
+		changes := 0
+		for ; changes < 40; changes++ {
+			state := oneTarget(linkLocal())
+			if changes%2 == 0 {
+				state = only2(state)
+			}
+			if _, err := n.host.Apply(state); err != nil {
+				break
+			}
+		}
+		done <- changes
+	}()
+	asked := 0
+	for ; len(done) == 0; asked++ {
+		c := cells(own4, own6)[asked%4]
+		if got := (client{space: n.bridged}).ask(t, c.proto, c.addr); !strings.HasPrefix(got, "coredns") {
+			t.Errorf("query %d, %s to %s: %s answers", asked, c.proto, c.addr, got)
+		}
+	}
+	if changes := <-done; changes != 40 || asked < 4 {
+		t.Errorf("%d changes during %d queries, want 40 during many", changes, asked)
+	}
+}
