@@ -83,6 +83,7 @@ func sharePort(_, _ string, c syscall.RawConn) error {
 // serveHTTP serves l until ctx ends. Requests that are being answered then get
 // a moment to end.
 func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, log *zap.Logger) {
+	errorLog, _ := zap.NewStdLogAt(log, zap.ErrorLevel) // fails for unknown levels only
 	server := &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: 5 * time.Second,
@@ -90,7 +91,7 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, log *zap.Log
 		WriteTimeout:      65 * time.Second, // a profile may take a minute
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
-		ErrorLog:          zap.NewStdLog(log.WithOptions(zap.IncreaseLevel(zap.ErrorLevel))),
+		ErrorLog:          errorLog,
 	}
 	stopped := make(chan struct{})
 	context.AfterFunc(ctx, func() {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/nodens-dns/nodens/forwarder/upstream"
 )
@@ -251,5 +254,29 @@ func TestNumbersForPeople(t *testing.T) {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// A handler that panics costs its request, and the log says so.
+func TestPanicOfAHandlerIsLogged(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		serveHTTP(ctx, l, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("at the disco") }), zap.New(core))
+	}()
+	if r, err := http.Get("http://" + l.Addr().String()); err == nil {
+		r.Body.Close()
+		t.Error("the request of a handler that panics was answered")
+	}
+	stop()
+	<-done
+	if logs.FilterMessageSnippet("at the disco").FilterLevelExact(zap.ErrorLevel).Len() != 1 {
+		t.Errorf("the panic was not logged: %v", logs.All())
 	}
 }
