@@ -207,8 +207,8 @@ func (x *exchange) countSilence(i int) {
 		return
 	}
 	a.missed = true
-	for _, b := range x.slots[:i] {
-		if b.missed && b.to.score == a.to.score {
+	for j := range x.slots[:i] {
+		if b := &x.slots[j]; b.missed && b.to.score == a.to.score {
 			return
 		}
 	}
