@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -67,12 +68,21 @@ func startProcess(t *testing.T, log *bytes.Buffer, env []string, name string, ar
 	c.Env = append(os.Environ(), env...)
 	c.Stdout, c.Stderr = log, log
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := c.Start(); err != nil {
+	started, over := make(chan error), make(chan struct{})
+	go func() {
+		// The signal of the parent's death comes when this thread ends.
+		runtime.LockOSThread()
+		started <- c.Start()
+		<-over
+	}()
+	if err := <-started; err != nil {
+		close(over)
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		_ = c.Process.Kill() // it may have ended by itself
 		_ = c.Wait()
+		close(over)
 		if t.Failed() {
 			t.Logf("%s said:\n%s", filepath.Base(name), log)
 		}

@@ -98,6 +98,9 @@ func sample(t *testing.T, c *exec.Cmd) cost.Sample {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if s.RSS == 0 || s.PeakRSS == 0 {
+		t.Fatal("the process has ended")
+	}
 	return s
 }
 
