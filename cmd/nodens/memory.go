@@ -19,9 +19,9 @@ type memoryPolicy struct {
 // follow: collections are cheap, and their distance decides how far the
 // process grows beyond the cache. At 30 percent the process peaks below 1.6
 // times the cache while it churns, and collecting takes a few percent of the
-// CPU time at tens of thousands of misses a second (TestFootprint). The limit stays
-// above that peak, so that it acts only on a burst of misses or connections,
-// where collecting more often is better than being killed.
+// CPU time at tens of thousands of misses a second (TestFootprint). The limit
+// stays above that peak, so that it acts only on a burst of misses or
+// connections, where collecting more often is better than being killed.
 const (
 	gcPercent     = 30
 	idleMemory    = 32 << 20 // what the process needs beside the cache
