@@ -125,14 +125,31 @@ func TestAChangeLosesNothing(t *testing.T) {
 		}
 		done <- changes
 	}()
-	asked := 0
+	asked, refused := 0, 0
 	for ; len(done) == 0; asked++ {
 		c := cells(own4, own6)[asked%4]
-		if got := (client{space: n.bridged}).ask(t, c.proto, c.addr); !strings.HasPrefix(got, "coredns") {
+		got := askTwice(t, client{space: n.bridged}, c, &refused)
+		if !strings.HasPrefix(got, "coredns") {
 			t.Errorf("query %d, %s to %s: %s answers", asked, c.proto, c.addr, got)
 		}
+	}
+	if refused > max(3, asked/100) {
+		t.Errorf("%d of %d queries met a refused handshake", refused, asked)
 	}
 	if changes := <-done; changes != 40 || asked < 4 {
 		t.Errorf("%d changes during %d queries, want 40 during many", changes, asked)
 	}
+}
+
+// askTwice asks a second time where a TCP handshake was refused, and counts it:
+// one whose entry is deleted under it can be reset, about one in a thousand
+// queries here. Clients connect again.
+func askTwice(t *testing.T, from client, c cell, refused *int) string {
+	t.Helper()
+	got := from.ask(t, c.proto, c.addr)
+	if c.proto != "tcp" || got != "refused" {
+		return got
+	}
+	*refused++
+	return from.ask(t, c.proto, c.addr)
 }
