@@ -134,6 +134,11 @@ func (f *Forwarder) Lookup(dst, query []byte, from Peer) ([]byte, Verdict) {
 	if f.noSnooping && !q.RD() {
 		return f.refuse(dst, &q, wire.Refused, wire.EDEProhibited), Answered
 	}
+	if f.table.ruled {
+		if reply, ok := f.answerByRule(dst, &q); ok {
+			return reply, Answered
+		}
+	}
 	e := f.cache.Get(q.hash, q.key())
 	if e != nil && !e.Due(from.Received) {
 		return f.recall(dst, &q, answer{e, FromCache}, nil), Answered

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/nodens-dns/nodens/forwarder/cache"
+	"github.com/nodens-dns/nodens/forwarder/rules"
 	"github.com/nodens-dns/nodens/forwarder/wire"
 )
 
@@ -28,6 +29,10 @@ type Route struct {
 	Group Group
 	// Policy says what is kept.
 	Policy cache.Policy
+	// Rules change what the names are answered with. Answers that were kept under
+	// rules that rewrite names or make addresses must not outlive them. Default
+	// none.
+	Rules *rules.Set
 	// MaxInFlight bounds the questions being asked at one time, at least 1.
 	// Above it clients get a stale answer or SERVFAIL at once: one route whose
 	// servers are dead must not starve the others.
@@ -81,6 +86,7 @@ type table struct {
 	byName map[string]*zone // folded wire form
 	none   *zone            // for names in no zone, and messages without one
 	routes []*route
+	ruled  bool // some route has rules
 }
 
 // maxZones keeps zone indexes within a byte.
@@ -97,6 +103,9 @@ func newTable(routes []Route, local []localZone) (*table, error) {
 		if len(r.Zones) == 0 || r.Group == nil || r.MaxInFlight < 1 {
 			errs = append(errs, fmt.Errorf("routes: route %d needs zones, a group and MaxInFlight", i))
 			continue
+		}
+		if r.Rules != nil {
+			r.Group, t.ruled = r.Rules.Over(r.Group), true
 		}
 		t.routes = append(t.routes, r)
 		for _, name := range r.Zones {

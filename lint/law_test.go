@@ -26,11 +26,12 @@ func rooms() []room {
 		// A DNS forwarder, which knows nothing of Kubernetes.
 		{
 			path:  "forwarder",
-			may:   []string{"forwarder/wire", "forwarder/cache", "forwarder/upstream"},
+			may:   []string{"forwarder/wire", "forwarder/cache", "forwarder/rules", "forwarder/upstream"},
 			tests: []string{"forwarder/listener"},
 		},
 		{path: "forwarder/wire"},
 		{path: "forwarder/cache", may: []string{"forwarder/wire"}},
+		{path: "forwarder/rules", may: []string{"forwarder/wire"}},
 		{path: "forwarder/upstream", may: []string{"forwarder/wire"}},
 		{path: "forwarder/listener"}, // sockets and bytes: it knows no DNS either
 		{

@@ -14,7 +14,13 @@ func AppendAnswerHead(dst []byte, q *Query, rcode RCode) []byte {
 // AppendAnswer adds a record of the question's name, type and class, with at
 // most 65535 bytes of data, to the answer section.
 func AppendAnswer(dst []byte, start int, q *Query, ttl uint32, data []byte) []byte {
-	dst = appendRecordHead(dst, HeaderLen, q.Type, q.Class, ttl, len(data))
+	return AppendAnswerOf(dst, start, q, q.Type, ttl, data)
+}
+
+// AppendAnswerOf is AppendAnswer for a record of a type of its own, such as the
+// alias that stands for the data asked for.
+func AppendAnswerOf(dst []byte, start int, q *Query, t Type, ttl uint32, data []byte) []byte {
+	dst = appendRecordHead(dst, HeaderLen, t, q.Class, ttl, len(data))
 	dst = append(dst, data...)
 	increment(dst[start:], offANCount)
 	return dst
