@@ -145,6 +145,8 @@ type RouteConfig struct {
 
 	// Cache is what is kept of the answers.
 	Cache RouteCacheConfig
+	// Rules change what the names are answered with.
+	Rules RulesConfig
 	// ForceTCP asks the servers over TCP only. Default false.
 	ForceTCP bool
 	// Timeout is the whole time for one query, retries included, 100 ms to
@@ -292,15 +294,16 @@ func defaultConfig() Config {
 // often and the servers are near; elsewhere it is the other way round.
 func defaultRoute(cluster bool) RouteConfig {
 	kept := RouteCacheConfig{ServFailTTL: 5 * time.Second, StaleWait: time.Second, Prefetch: 5}
+	hosts := RulesConfig{Hosts: HostsConfig{TTL: time.Hour, Reverse: true}}
 	if cluster {
 		kept.MaxTTL, kept.MaxNegativeTTL = 30*time.Second, 5*time.Second
 		return RouteConfig{
 			Topology: TopologyConfig{UDPPort: "dns", TCPPort: "dns-tcp", Hints: "honor"},
-			Choose:   "balanced", Cache: kept, Timeout: 2 * time.Second, SocketsPerServer: 4,
+			Choose:   "balanced", Cache: kept, Rules: hosts, Timeout: 2 * time.Second, SocketsPerServer: 4,
 		}
 	}
 	kept.MaxTTL, kept.MaxNegativeTTL, kept.Stale = time.Hour, 30*time.Second, true
 	return RouteConfig{
-		Choose: "balanced", Cache: kept, Timeout: 4 * time.Second, Probe: ".", MixCase: true, SocketsPerServer: 32,
+		Choose: "balanced", Cache: kept, Rules: hosts, Timeout: 4 * time.Second, Probe: ".", MixCase: true, SocketsPerServer: 32,
 	}
 }

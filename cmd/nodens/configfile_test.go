@@ -18,7 +18,7 @@ func noEnv(string) string { return "" }
 
 // byValue shows address values to cmp.
 func byValue() cmp.Option {
-	return cmp.Options{cmpopts.EquateComparable(netip.AddrPort{}, netip.Addr{})}
+	return cmp.Options{cmpopts.EquateComparable(netip.AddrPort{}, netip.Addr{}, netip.Prefix{})}
 }
 
 func addrPorts(list ...string) []netip.AddrPort {
@@ -61,7 +61,9 @@ func TestRoomForOtherRoutes(t *testing.T) {
 func TestSampleNamesEveryKey(t *testing.T) {
 	f := &configFile{}
 	all := sortedKeys(f.top())
-	for _, section := range []fields{f.cache(), f.limits(), f.log(), f.kubernetes(), f.topology(&TopologyConfig{}), f.local(), f.routeCacheFields(&RouteCacheConfig{})} {
+	for _, section := range []fields{f.cache(), f.limits(), f.log(), f.kubernetes(), f.topology(&TopologyConfig{}), f.local(), f.routeCacheFields(&RouteCacheConfig{}),
+		f.ruleFields(&RulesConfig{}), f.answerFields(&AnswerConfig{}), f.hostsFields(&HostsConfig{}), f.dns64Fields(&DNS64Config{}),
+	} {
 		all = append(all, sortedKeys(section)...)
 	}
 	for _, key := range all {
@@ -90,6 +92,13 @@ routes:
   timeout: 2s
   choose: sequential
   socketsPerServer: 8
+  rewrite: [{name: DB.example, to: db.corp}, {suffix: a.example, to: b.example.}]
+  answers:
+  - {below: [X.example], match: "^a", types: [a, AAAA], records: ["60 A 192.0.2.1", "5 IN CNAME y.example."]}
+  - {types: [HTTPS], rcode: nxdomain}
+  filterAAAA: true
+  hosts: {entries: ["192.0.2.9 nas.example nas"], file: /h, ttl: 1m, reverse: false, only: true}
+  dns64: {prefix: "64:ff9b::/96", all: true}
 - zones: [corp.example]
   resolvConf: /r.conf
   cache: {maxTTL: 2h, minTTL: 1m, maxNegativeTTL: 1m, servFailTTL: 10s, maxServFailTTL: 1m, stale: true, staleWait: 0s,
@@ -116,17 +125,28 @@ stopGrace: 5s
 	corpCache.Stale, corpCache.StaleWait, corpCache.PreferPositive = true, 0, time.Hour
 	corpCache.ShareNXDomain, corpCache.Prefetch, corpCache.KeepAA, corpCache.Minimal = true, 3, true, true
 	want.Local = LocalConfig{Deny: []string{"corp."}, Chaos: map[string]string{"version.bind.": "secret"}, RefuseSnooping: true}
+	usual := defaultRoute(true).Rules
 	want.Routes = []RouteConfig{
 		{
-			Zones: []string{"cluster.local.", "10.in-addr.arpa."}, Choose: "balanced", Cache: clusterCache, ForceTCP: true, Timeout: 2 * time.Second, SocketsPerServer: 4,
+			Zones: []string{"cluster.local.", "10.in-addr.arpa."}, Choose: "balanced", Cache: clusterCache, Rules: usual, ForceTCP: true, Timeout: 2 * time.Second, SocketsPerServer: 4,
 			Probe: "kubernetes.default.svc.cluster.local.",
 		},
 		{
 			Zones: []string{"."}, Servers: addrPorts("192.0.2.1:53", "192.0.2.2:5300", "[2001:db8::1]:53", "[2001:db8::2]:54"), Choose: "sequential",
 			Cache: defaultRoute(false).Cache, Timeout: 2 * time.Second, SocketsPerServer: 8, Probe: ".", MixCase: true,
+			Rules: RulesConfig{
+				Rewrite: []RewriteConfig{{From: "db.example.", To: "db.corp."}, {From: "a.example.", To: "b.example.", Suffix: true}},
+				Answers: []AnswerConfig{
+					{Below: []string{"x.example."}, Match: "^a", Types: []uint16{1, 28}, Records: []string{"60 A 192.0.2.1", "5 IN CNAME y.example."}},
+					{Types: []uint16{65}, RCode: 3},
+				},
+				FilterAAAA: true,
+				Hosts:      HostsConfig{Entries: []string{"192.0.2.9 nas.example nas"}, File: "/h", TTL: time.Minute, Only: true},
+				DNS64:      DNS64Config{Prefix: netip.MustParsePrefix("64:ff9b::/96"), All: true},
+			},
 		},
 		{
-			Zones: []string{"corp.example."}, ResolvConf: "/r.conf", Choose: "balanced", Cache: corpCache,
+			Zones: []string{"corp.example."}, ResolvConf: "/r.conf", Choose: "balanced", Cache: corpCache, Rules: usual,
 			Timeout: 4 * time.Second, SocketsPerServer: 32, Probe: ".", MixCase: true,
 		},
 	}
@@ -155,6 +175,9 @@ func TestNodeNameFromEnvironment(t *testing.T) {
 		}
 	}
 }
+
+// withRule is a file with a rule in its only route.
+func withRule(rule string) string { return oneRoute("zones: [.]\n  servers: [192.0.2.1]\n  " + rule) }
 
 // good is a file that each mistake below is put into.
 const good = "version: v1\nroutes: [{zones: [.], servers: [192.0.2.1]}]\n"
@@ -202,7 +225,7 @@ func TestMistakes(t *testing.T) {
 		"log level":          {good + "log: {level: loud}\n", `f:3: log.level is "loud"; write debug, info, warn or error`},
 		"route, no zones":    {oneRoute("servers: [192.0.2.1]"), "f:3: routes[0].zones is missing; add it"},
 		"route, no servers":  {oneRoute("zones: [.]"), "f:3: routes[0] has no servers; add servers, resolvConf or topology"},
-		"route is text":      {"version: v1\nroutes: [all]\n", `f:2: routes[0] is "all"; write a mapping of cache, choose, forceTCP, `},
+		"route is text":      {"version: v1\nroutes: [all]\n", `f:2: routes[0] is "all"; write a mapping of answers, cache, choose, `},
 		"both kinds":         {oneRoute("zones: [.]\n  servers: [192.0.2.1]\n  resolvConf: /r"), "f:5: routes[0] has both servers (line 4) and resolvConf; keep one"},
 		"server by name":     {oneRoute("zones: [.]\n  servers: [dns.example]"), `f:4: routes[0].servers[0] is "dns.example"; write an IP address with or without a port`},
 		"server twice":       {oneRoute("zones: [.]\n  servers: [192.0.2.1, \"192.0.2.1:53\"]"), "f:4: routes[0].servers[1] repeats 192.0.2.1:53; remove one"},
@@ -233,6 +256,16 @@ func TestMistakes(t *testing.T) {
 		"huge key":           {good + strings.Repeat("x", 1000) + ": 1\n", `f:3: unknown key "` + strings.Repeat("x", 80) + `…"; remove it`},
 		"huge address":       {good + "listen: [" + strings.Repeat("1", 1000) + "]\n", `f:3: listen[0] is "` + strings.Repeat("1", 80) + `…"; write an IP address`},
 		"huge zone":          {oneRoute("zones: [" + strings.Repeat("a", 1000) + "]\n  servers: [192.0.2.1]"), `routes[0].zones[0] is "` + strings.Repeat("a", 80) + `…", which is not a zone`},
+		"rewrite both":       {withRule("rewrite: [{name: a.example, suffix: b.example, to: c.example}]"), "f:5: routes[0].rewrite[0] has not one of name and suffix; write name for one name"},
+		"rewrite, no to":     {withRule("rewrite: [{name: a.example}]"), "f:5: routes[0].rewrite[0].to is missing; add it"},
+		"answer, no regexp":  {withRule("answers: [{match: \"(\"}]"), "f:5: routes[0].answers[0].match is no regular expression"},
+		"answer, no type":    {withRule("answers: [{types: [AAAAA]}]"), `f:5: routes[0].answers[0].types[0] is "AAAAA", which is no type`},
+		"answer, no rcode":   {withRule("answers: [{rcode: MAYBE}]"), `f:5: routes[0].answers[0].rcode is "MAYBE", which is no response code`},
+		"answer, no record":  {withRule("answers: [{records: [192.0.2.1]}]"), `f:5: routes[0].answers[0].records[0] is "192.0.2.1", which is no record; write TTL, type and data`},
+		"answer, both":       {withRule("answers: [{rcode: NXDOMAIN, records: [60 A 192.0.2.1]}]"), "f:5: routes[0].answers[0] has both records and an rcode that forbids them"},
+		"hosts, empty":       {withRule("hosts: {ttl: 1s}"), "f:5: routes[0].hosts has neither entries nor a file; add one"},
+		"hosts, bad line":    {withRule("hosts: {entries: [db.example]}"), `f:5: routes[0].hosts.entries[0] is "db.example", which is not an address and its names`},
+		"dns64, bits":        {withRule("dns64: {prefix: \"64:ff9b::/95\"}"), `f:5: routes[0].dns64.prefix is "64:ff9b::/95", which is no prefix for IPv4 addresses`},
 		"ttl zero":           {oneRoute("zones: [.]\n  servers: [192.0.2.1]\n  cache: {maxTTL: 0s}"), "f:5: routes[0].cache.maxTTL is 0s; choose from 1s to 24h"},
 	} {
 		t.Run(name, func(t *testing.T) {

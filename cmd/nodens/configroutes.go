@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"strings"
 	"time"
@@ -22,7 +23,7 @@ func (f *configFile) routes(path string, n *yaml.Node) {
 // it is looked at before the rest.
 func (f *configFile) route(path string, n *yaml.Node) RouteConfig {
 	r := defaultRoute(f.serversFrom(path, n) == "topology")
-	f.object(path, n, fields{
+	known := fields{
 		"zones":            func(path string, n *yaml.Node) { f.zones(path, n, &r) },
 		"topology":         f.section(f.topology(&r.Topology)),
 		"servers":          func(path string, n *yaml.Node) { f.serverList(path, n, &r.Servers, &r.TLSNames) },
@@ -35,7 +36,9 @@ func (f *configFile) route(path string, n *yaml.Node) RouteConfig {
 		"mixCase":          f.flag(&r.MixCase),
 		"packetsPerSecond": f.number(&r.PacketsPerSecond, 0, 1000000),
 		"socketsPerServer": f.number(&r.SocketsPerServer, 1, 256),
-	}, "zones")
+	}
+	maps.Copy(known, f.ruleFields(&r.Rules))
+	f.object(path, n, known, "zones")
 	return r
 }
 

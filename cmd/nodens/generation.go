@@ -72,13 +72,14 @@ func prepareCache(next, old *generation) (err error) {
 }
 
 // sameAnswers says that what is in memory under o may be given under n: its size
-// is the same, an entry finds its zone, which it knows by number, and the servers
-// of each zone come from the same source. How those are asked, and how long their
-// answers are kept, changes nothing about what they said.
+// is the same, an entry finds its zone, which it knows by number, the servers of
+// each zone come from the same source, and no rule makes something else of what
+// they say. How those are asked, and how long their answers are kept, changes
+// nothing about what they said.
 func sameAnswers(n, o *Config) bool {
 	return n.Cache.Size == o.Cache.Size && slices.Equal(n.Local.Deny, o.Local.Deny) &&
 		slices.EqualFunc(n.Routes, o.Routes, func(a, b RouteConfig) bool {
-			return slices.Equal(a.Zones, b.Zones) && reflect.DeepEqual(originOf(n, &a), originOf(o, &b))
+			return slices.Equal(a.Zones, b.Zones) && a.Rules.sameData(&b.Rules) && reflect.DeepEqual(originOf(n, &a), originOf(o, &b))
 		})
 }
 
@@ -103,7 +104,7 @@ func originOf(c *Config, r *RouteConfig) origin {
 func (d *daemon) prepareRoutes(next, old *generation) error {
 	for _, rc := range next.config.Routes {
 		spec := routeSpec{config: rc}
-		spec.config.Cache = RouteCacheConfig{}
+		spec.config.Cache, spec.config.Rules = RouteCacheConfig{}, RulesConfig{Hosts: rc.Rules.Hosts}
 		if rc.topological() {
 			spec.node = next.config.Node
 		}

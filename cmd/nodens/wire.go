@@ -11,6 +11,7 @@ import (
 
 	"github.com/nodens-dns/nodens/forwarder"
 	"github.com/nodens-dns/nodens/forwarder/cache"
+	"github.com/nodens-dns/nodens/forwarder/rules"
 	"github.com/nodens-dns/nodens/forwarder/upstream"
 	"github.com/nodens-dns/nodens/topology"
 	"github.com/nodens-dns/nodens/topology/file"
@@ -37,7 +38,8 @@ const (
 
 // routeSpec is everything a route is made of: as long as it is the same, a
 // reload keeps the route with its sockets and what it knows of its servers.
-// What is kept of its answers is the forwarder's part and not said here.
+// What is kept and made of its answers is the forwarder's part and not said here,
+// but for the hosts, whose file is followed.
 type routeSpec struct {
 	config RouteConfig
 	node   NodeConfig
@@ -53,7 +55,8 @@ type route struct {
 	group   *upstream.Group
 	watcher *topology.Watcher
 	source  *file.Source
-	api     *apiParts // nil unless the API server tells the endpoints
+	api     *apiParts    // nil unless the API server tells the endpoints
+	hosts   *rules.Hosts // nil without any
 	tasks   []task
 	ready   <-chan struct{} // closed when the group has its first servers
 }
@@ -77,6 +80,7 @@ func newRoute(spec routeSpec, b base) (*route, error) {
 	if err != nil {
 		return nil, fmt.Errorf("route for %s: %w", c.Zones[0], err)
 	}
+	r.followHosts(b)
 	return r, nil
 }
 
@@ -226,10 +230,15 @@ func newForwarder(c Config, routes []*liveRoute, answers *cache.Cache, before *f
 		Now:            b.now,
 	}
 	for i, r := range routes {
+		set, err := rulesOf(&c.Routes[i].Rules, r.hosts)
+		if err != nil {
+			return nil, fmt.Errorf("route for %s: %w", c.Routes[i].Zones[0], err)
+		}
 		config.Routes = append(config.Routes, forwarder.Route{
 			Zones:       c.Routes[i].Zones,
 			Group:       r.group,
 			Policy:      policyOf(&c.Routes[i].Cache, c.Cache.MaxStale),
+			Rules:       set,
 			MaxInFlight: c.Limits.UpstreamInFlight,
 		})
 	}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+)
+
+// TestHostsFile: the file is followed, stands beside the entries, and may come
+// late.
+func TestHostsFile(t *testing.T) {
+	up, path := newScripted(t, 7, 0), filepath.Join(t.TempDir(), "hosts")
+	h := serve(t, fmt.Sprintf("listen: [127.0.0.1:0]\nroutes: [{zones: [.], servers: [%q], hosts: {entries: [\"192.0.2.50 a.example\"], file: %q}}]\n", up.address, path))
+	h.expect("udp", h.address(0), "a.example.", 0, "NOERROR 192.0.2.50")
+	h.expect("tcp", h.address(0), "b.example.", 0, "NOERROR 192.0.2.7")
+	write(t, path, "192.0.2.51 b.example\n")
+	await(t, "the hosts file", func() bool { return answerOf(ask(t, "udp", h.address(0), "b.example.", 0)) == "NOERROR 192.0.2.51" })
+	h.expect("tcp", h.address(0), "A.example.", 0, "NOERROR 192.0.2.50")
+}
+
+// TestReloadOfRules: a rule that makes something else of the servers' answers
+// takes the cache with it, others leave it.
+func TestReloadOfRules(t *testing.T) {
+	up := newScripted(t, 7, 0)
+	with := func(rule string) string {
+		return fmt.Sprintf("listen: [127.0.0.1:0]\nroutes: [{zones: [.], servers: [%q]%s}]\n", up.address, rule)
+	}
+	h := serve(t, with(""))
+	h.expect("udp", h.address(0), "a.example.", 0, "NOERROR 192.0.2.7")
+	for _, step := range []struct {
+		rule, want string
+		kept       bool
+	}{
+		{", answers: [{below: [a.example], rcode: NXDOMAIN}]", "NXDOMAIN", true},
+		{"", "NOERROR 192.0.2.7", true},
+		{", rewrite: [{name: a.example, to: nx.example}]", "NXDOMAIN", false},
+		{", filterAAAA: true", "NOERROR 192.0.2.7", false},
+		{", dns64: {prefix: \"64:ff9b::/96\"}", "NOERROR 192.0.2.7", false},
+	} {
+		before := h.current.Load()
+		if r := h.reconfigure(with(step.rule)); r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		after := h.current.Load()
+		if kept := after.cache == before.cache; kept != step.kept || after.routes[0] != before.routes[0] {
+			t.Errorf("%q: the cache was kept: %v; the route: %v", step.rule, kept, after.routes[0] == before.routes[0])
+		}
+		h.expect("udp", h.address(0), "a.example.", 0, step.want)
+	}
+}
