@@ -34,10 +34,7 @@ func (w *worker) openLanes() error {
 }
 
 // ownConns is the number of this worker's connections.
-func (w *worker) ownConns() int {
-	cfg := &w.run.cfg
-	return (cfg.Conns + cfg.Workers - 1 - w.number) / cfg.Workers
-}
+func (w *worker) ownConns() int { return w.part(w.run.cfg.Conns) }
 
 func (w *worker) addUDP(l lane) {
 	w.udp = append(w.udp, len(w.lanes))

@@ -340,6 +340,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		"udp":   {Transport: load.UDP},
 		"tcp":   {Transport: load.TCP},
 		"fresh": {Transport: load.UDP, FreshPorts: true, Sockets: 256},
+		"train": {Transport: load.UDP, Outstanding: 64},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg.Target, cfg.Source = s.Addr(), streams(mix)

@@ -10,13 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	// burst is how many queries are sent before replies are looked at again.
-	burst = 16
-	// tick is the longest wait: timeouts and the end of the run are seen that
-	// late at most.
-	tick = 10 * time.Millisecond
-)
+// tick is the longest wait: timeouts and the end of the run are seen that late
+// at most.
+const tick = 10 * time.Millisecond
 
 // worker sends and receives on its own sockets, in one goroutine.
 type worker struct {
@@ -31,6 +27,7 @@ type worker struct {
 	turn   int // lane last used
 	in     []byte
 	out    []byte
+	train  train
 
 	schedule schedule
 	habit    habit
@@ -67,6 +64,7 @@ func newWorker(r *Run, number int) (*worker, error) {
 		judge:    newJudge(),
 		in:       make([]byte, 65535),
 		out:      make([]byte, 0, 512),
+		train:    newTrain(),
 		schedule: newSchedule(r.cfg.Stages, number, r.cfg.Workers),
 		habit:    r.cfg.Retry.habit(),
 		seconds:  newSeconds(),
@@ -111,80 +109,6 @@ func (w *worker) work(ctx context.Context) {
 		}
 		w.receive(next)
 	}
-}
-
-// sendDue sends what is due and gives the time of the next query. It is false
-// when there will be none.
-func (w *worker) sendDue(ctx context.Context) (next time.Duration, sending bool) {
-	now := w.now()
-	next = now + tick
-	if ctx.Err() != nil {
-		return next, false
-	}
-	for range burst {
-		due, ok := w.due(now)
-		if !ok {
-			return next, false
-		}
-		if due > now {
-			return min(due, next), true
-		}
-		now = w.send(due)
-	}
-	return now, true // more may be due already
-}
-
-// due is when the next query is meant to leave. In a closed loop that is now,
-// or not before a reply.
-func (w *worker) due(now time.Duration) (time.Duration, bool) {
-	outstanding := w.run.cfg.Outstanding
-	if outstanding == 0 {
-		return w.schedule.due()
-	}
-	if w.run.ends && now >= w.run.length {
-		return 0, false
-	}
-	workers := w.run.cfg.Workers
-	if all := w.run.cfg.Queries; all > 0 && w.asked >= (all+uint64(workers-1-w.number))/uint64(workers) {
-		return 0, false
-	}
-	if w.inFlight < (outstanding+workers-1-w.number)/workers {
-		return now, true
-	}
-	return now + tick, true
-}
-
-// send sends one query and gives the time after.
-func (w *worker) send(intended time.Duration) time.Duration {
-	if w.run.cfg.Outstanding == 0 {
-		w.schedule.step(1)
-	}
-	q := w.source.Next()
-	q.Unjudged = q.Unjudged || w.run.cfg.Unjudged
-	now := w.now()
-	l, slot := w.pick(&q)
-	if slot < 0 {
-		w.trouble.Unsent++
-		return now
-	}
-	p := l.flights()
-	s := &p.slots[slot]
-	w.out = appendQuery(w.out[:0], s.id, &q)
-	if !l.send(w, slot, w.out) {
-		p.done(slot)
-		l.ended(slot)
-		w.trouble.Unsent++
-		return now
-	}
-	phase := w.run.book.Load().at(intended)
-	s.want, s.intended, s.sent, s.phase, s.edns = w.judge.expect(&q), intended, intended, phase.id, q.EDNS
-	p.keep(slot, w.out)
-	w.asked++
-	w.inFlight++
-	phase.scores[w.number].Sent++
-	w.seconds.at(intended).Sent++
-	note(w.lag, now-intended)
-	return now
 }
 
 // receive waits for replies until the given time and takes them.
