@@ -6,20 +6,35 @@ import (
 	"strings"
 )
 
+// coredns counts its queries, as nodens does, and reports errors: so it runs in
+// clusters.
 func coredns() Peer {
 	return Peer{
 		Name: "coredns", Binaries: []string{"coredns"}, version: []string{"-version"},
-		files: func(s Setup) map[string]string { return map[string]string{"Corefile": corefile(s, "")} },
-		args:  func(Setup) []string { return []string{"-conf", "Corefile"} },
+		files: func(s Setup) map[string]string {
+			return map[string]string{"Corefile": corefile(s, counting(s))}
+		},
+		args:    func(Setup) []string { return []string{"-conf", "Corefile"} },
+		metrics: true,
 	}
 }
+
+// bareCoreDNS counts nothing. It shows what the counting costs CoreDNS.
+func bareCoreDNS() Peer {
+	p := coredns()
+	p.Name, p.Program, p.metrics = "coredns-bare", p.Name, false
+	p.files = func(s Setup) map[string]string { return map[string]string{"Corefile": corefile(s, "")} }
+	return p
+}
+
+func counting(s Setup) string { return fmt.Sprintf("    errors\n    prometheus %s\n", s.Admin) }
 
 // nodeCache leaves the node's interfaces and firewall alone.
 func nodeCache() Peer {
 	return Peer{
 		Name: "node-cache", Binaries: []string{"node-cache"}, version: []string{"-version"},
 		files: func(s Setup) map[string]string {
-			return map[string]string{"Corefile": corefile(s, fmt.Sprintf("    prometheus %s\n", s.Admin))}
+			return map[string]string{"Corefile": corefile(s, counting(s))}
 		},
 		args: func(s Setup) []string {
 			return []string{

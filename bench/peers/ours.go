@@ -19,7 +19,7 @@ func nodens() Peer {
 // nodensOneSocket is nodens with as many sockets as the reflector has.
 func nodensOneSocket() Peer {
 	p := nodens()
-	p.Name, p.Sockets = "nodens-1", 1
+	p.Name, p.Program, p.Sockets = "nodens-1", p.Name, 1
 	return p
 }
 

@@ -36,6 +36,8 @@ type Peer struct {
 	Name string
 	// Binaries are names under which its program is looked for.
 	Binaries []string
+	// Program is the peer whose program it runs too, if it is another.
+	Program string
 	// Debian is the package that has it, for messages; empty if none has.
 	Debian string
 	// Fixed says that it gives a fixed answer: its content is not judged.
@@ -57,7 +59,7 @@ type Peer struct {
 // All lists the peers in the order of a report.
 func All() []Peer {
 	return []Peer{
-		nodens(), nodensOneSocket(), reflector(), coredns(), nodeCache(),
+		nodens(), nodensOneSocket(), reflector(), coredns(), bareCoreDNS(), nodeCache(),
 		unbound(), dnsmasq(), recursor(), dnsdist(), knot(),
 	}
 }

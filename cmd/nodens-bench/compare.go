@@ -147,11 +147,11 @@ func peerOf(name string) (peers.Peer, error) {
 	return peers.Peer{}, fmt.Errorf("there is no server %q; known are %s", name, strings.Join(known, ", "))
 }
 
-// find gives a server with its program. nodens-1 is the program of nodens.
+// find gives a server with its program.
 func (f *finder) find(p peers.Peer) (compare.Candidate, error) {
 	given := f.given[p.Name]
 	if given == "" {
-		given = f.given[strings.TrimSuffix(p.Name, "-1")]
+		given = f.given[p.Program]
 	}
 	path, err := p.Find(given)
 	if err != nil {
