@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/nodens-dns/nodens/deploy/hostnet"
 	"github.com/nodens-dns/nodens/forwarder"
 	"github.com/nodens-dns/nodens/forwarder/cache"
 )
@@ -206,7 +207,7 @@ func (d *daemon) prepareListens(next, old *generation) error {
 func (d *daemon) warnShared(next, old *generation) {
 	var shared []fmt.Stringer
 	for _, address := range next.config.Listen {
-		if !slices.Contains(old.config.Listen, address) && listenedAt(address) {
+		if !slices.Contains(old.config.Listen, address) && hostnet.ListenedAt(address) {
 			shared = append(shared, address)
 		}
 	}

@@ -1,6 +1,7 @@
 package hostnet
 
 import (
+	"errors"
 	"fmt"
 )
 
@@ -23,7 +24,8 @@ type Report struct {
 //
 // An error leaves the table as it was before or as desired, never in between. It says
 // when s is invalid, when the kernel or a capability is missing, and when a link of
-// that name or an address belongs to somebody else (ErrForeign).
+// that name or an address belongs to somebody else (ErrForeign). Link and addresses
+// are made also where the table cannot be: who listens there is found without it.
 func (h *Host) Apply(s State) (Report, error) {
 	if err := s.Validate(); err != nil {
 		return Report{}, fmt.Errorf("the desired state is invalid: %w", err)
@@ -41,12 +43,11 @@ func (h *Host) Apply(s State) (Report, error) {
 		return report, err
 	}
 	if !sameLines(found.lines, build(s).lines()) || len(found.Other) > 0 {
-		if err := h.replaceTable(build(s), found); err != nil {
-			return report, err
-		}
+		err = h.replaceTable(build(s), found)
 	}
-	if report.Kind, err = h.settleLink(s, found.Link); err != nil {
-		return report, err
+	kind, linkErr := h.settleLink(s, found.Link)
+	if report.Kind = kind; err != nil || linkErr != nil {
+		return report, errors.Join(err, linkErr)
 	}
 	if len(report.Changed) == 0 && h.settled {
 		return report, nil

@@ -1,4 +1,4 @@
-package main
+package hostnet
 
 import (
 	"bufio"
@@ -13,13 +13,13 @@ import (
 // /proc/net shows it. One that was handed over is connected.
 const unconnected = "07"
 
-// listenedAt reports whether a socket is bound to exactly this address over UDP.
-// It only looks: binding to find out would take the address from a process that
-// starts at this moment.
-func listenedAt(address netip.AddrPort) bool {
-	table := "/proc/net/udp"
+// ListenedAt reports whether a socket is bound to exactly this address over UDP, in the
+// caller's network. It only looks: binding to find out would take the address from a
+// process that starts at this moment.
+func ListenedAt(address netip.AddrPort) bool {
+	table := "/proc/thread-self/net/udp"
 	if address.Addr().Is6() {
-		table = "/proc/net/udp6"
+		table = "/proc/thread-self/net/udp6"
 	}
 	f, err := os.Open(table)
 	if err != nil {

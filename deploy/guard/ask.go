@@ -1,0 +1,117 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/miekg/dns"
+	"golang.org/x/sys/unix"
+)
+
+// ProbeName is asked with class CH and type TXT. Only serve answers it, with
+// ProbeText.
+const ProbeName = "socket.nodens."
+
+// probeWord begins the answer: somebody else may answer anything.
+const probeWord = "nodens"
+
+// ProbeText is the answer of a socket of an instance. The name of an instance has no
+// blank.
+func ProbeText(instance string, number int) string {
+	return fmt.Sprintf("%s %s %d", probeWord, instance, number)
+}
+
+func parseProbe(text string) (Witness, bool) {
+	words := strings.Fields(text)
+	if len(words) != 3 || words[0] != probeWord {
+		return Witness{}, false
+	}
+	number, err := strconv.Atoi(words[2])
+	return Witness{Instance: words[1], Number: number}, err == nil
+}
+
+var errStranger = errors.New("somebody else answers")
+
+// network asks over UDP. Probes carry a mark by which they reach the socket whatever
+// the sets say.
+type network struct{ mark uint32 }
+
+// Witness implements [Asker].
+func (n network) Witness(ctx context.Context, at netip.AddrPort) (Witness, error) {
+	query := new(dns.Msg).SetQuestion(ProbeName, dns.TypeTXT)
+	query.Question[0].Qclass = dns.ClassCHAOS
+	reply, err := n.exchange(ctx, at, query)
+	if err != nil {
+		return Witness{}, err
+	}
+	if len(reply.Answer) == 1 {
+		if txt, ok := reply.Answer[0].(*dns.TXT); ok && len(txt.Txt) == 1 {
+			if w, ok := parseProbe(txt.Txt[0]); ok {
+				return w, nil
+			}
+		}
+	}
+	return Witness{}, errStranger
+}
+
+// Answers implements [Asker]. One datagram may be lost: it asks again every 100 ms.
+func (n network) Answers(ctx context.Context, server netip.AddrPort, name string) bool {
+	for ctx.Err() == nil {
+		try, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+		reply, err := network{}.exchange(try, server, new(dns.Msg).SetQuestion(name, dns.TypeA))
+		if err == nil {
+			cancel()
+			return reply.Rcode == dns.RcodeSuccess || reply.Rcode == dns.RcodeNameError
+		}
+		<-try.Done() // a refusal comes at once
+		cancel()
+	}
+	return false
+}
+
+func (n network) exchange(ctx context.Context, to netip.AddrPort, query *dns.Msg) (*dns.Msg, error) {
+	data, err := query.Pack()
+	if err != nil {
+		return nil, err
+	}
+	dialer := net.Dialer{Control: n.control}
+	conn, err := dialer.DialContext(ctx, "udp", to.String())
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // fails only when closed
+	defer stop()
+	if _, err := conn.Write(data); err != nil {
+		return nil, err
+	}
+	buf := make([]byte, dns.MinMsgSize)
+	for {
+		size, err := conn.Read(buf)
+		if err != nil {
+			return nil, err
+		}
+		reply := new(dns.Msg)
+		if reply.Unpack(buf[:size]) == nil && reply.Response && reply.Id == query.Id {
+			return reply, nil
+		}
+	}
+}
+
+func (n network) control(_, _ string, raw syscall.RawConn) error {
+	if n.mark == 0 {
+		return nil
+	}
+	var failed error
+	err := raw.Control(func(fd uintptr) {
+		failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MARK, int(n.mark))
+	})
+	return errors.Join(err, failed)
+}

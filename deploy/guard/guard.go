@@ -1,0 +1,93 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+)
+
+// Guard watches over a node's DNS. It works inside Run.
+type Guard struct {
+	cfg    Config
+	status atomic.Pointer[Status]
+}
+
+// New makes a Guard. It touches nothing yet. The error names what is wrong with cfg.
+func New(cfg Config) (*Guard, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	g := &Guard{cfg: cfg}
+	g.status.Store(&Status{Fallback: "the guard has just started"})
+	return g, nil
+}
+
+// Run guards until ctx ends: it takes connections of serve at once, and the node as
+// soon as no other guard has it. What it set up stays in force, unless Config.Teardown
+// says otherwise. An error says what the guard cannot do without. Call it once.
+func (g *Guard) Run(ctx context.Context) error {
+	listener, err := listenSessions(g.cfg.Socket)
+	if err != nil {
+		return err
+	}
+	l := newLoop(g)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return l.run(ctx) })
+	group.Go(func() error { return l.accept(ctx, listener) })
+	group.Go(func() error { l.store.run(ctx); return nil })
+	var lock *os.File
+	group.Go(func() (err error) {
+		lock, err = l.hold(ctx)
+		return err
+	})
+	err = group.Wait()
+	if lock != nil {
+		err = errors.Join(err, g.teardown(), lock.Close())
+	}
+	return err
+}
+
+// teardown is what node-cache does at its end.
+func (g *Guard) teardown() error {
+	if !g.cfg.Teardown {
+		return nil
+	}
+	_, err := g.cfg.Host.Cleanup(g.cfg.State)
+	return err
+}
+
+// watchAgain is how long the host goes unwatched after a failure.
+const watchAgain = time.Second
+
+// hold waits for the lock, makes this guard the owner of the node, and watches the
+// host, until ctx ends. It returns the lock if it got it.
+func (l *loop) hold(ctx context.Context) (*os.File, error) {
+	lock, err := takeLock(ctx, l.cfg.Lock, func(pid int) {
+		l.log.Info("another guard owns this node; this one waits for its end", zap.Int("pid", pid), zap.String("lock", l.cfg.Lock))
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			err = nil
+		}
+		return nil, err
+	}
+	l.ask(ctx, l.own)
+	for ctx.Err() == nil {
+		err := l.cfg.Host.Watch(ctx, func() { l.ask(ctx, l.repair) })
+		if err == nil {
+			continue
+		}
+		l.log.Warn("the host is looked at by the clock alone for a moment", zap.Error(err))
+		select {
+		case <-ctx.Done():
+		case <-time.After(watchAgain):
+		}
+	}
+	return lock, nil
+}

@@ -1,0 +1,87 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockTry is how often a lock that another guard holds is tried. In between nobody
+// renews what the kernel decides by, so it is much less than holdTime.
+const lockTry = 50 * time.Millisecond
+
+// takeLock waits until the lock is ours or ctx ends. The lock ends with the file, and
+// so with the process, however that ends.
+func takeLock(ctx context.Context, path string, held func(pid int)) (*os.File, error) {
+	file, err := openLock(path)
+	if err != nil {
+		return nil, err
+	}
+	for told := false; ; {
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return file, writePID(file)
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, errors.Join(fmt.Errorf("the lock %s cannot be taken: %w", path, err), file.Close())
+		}
+		if !told {
+			told = true
+			held(readPID(path))
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(ctx.Err(), file.Close())
+		case <-time.After(lockTry):
+		}
+	}
+}
+
+func openLock(path string) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("the folder of the lock cannot be made: %w", err)
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("the lock cannot be opened: %w", err)
+	}
+	return file, nil
+}
+
+func writePID(file *os.File) error {
+	if err := file.Truncate(0); err != nil {
+		return err
+	}
+	_, err := file.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	return err
+}
+
+func readPID(path string) int {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(data))) // 0: nobody knows
+	return pid
+}
+
+// Holder is the process that holds the lock at path, in the words of its own namespace
+// of processes, and whether there is one.
+func Holder(path string) (pid int, held bool) {
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return 0, false
+	}
+	defer file.Close()
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
+		return 0, false // and the lock ends with the file
+	}
+	return readPID(path), true
+}

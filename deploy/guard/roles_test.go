@@ -1,0 +1,202 @@
+package guard_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/signal"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/miekg/dns"
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+
+	"github.com/nodens-dns/nodens/deploy/guard"
+	"github.com/nodens-dns/nodens/deploy/hostnet"
+)
+
+// roleVariable says which process the test binary is.
+const roleVariable = "GUARD_TEST_ROLE"
+
+const (
+	own     = "169.254.20.10"
+	coredns = "10.1.0.53"
+	mark    = guard.DefaultMark
+)
+
+// play is the other processes of the tests: serve, guard, coredns. Each says ready when
+// it is, and runs until it is told to end.
+func play(words []string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	switch words[0] {
+	case "coredns":
+		return playCoreDNS(ctx)
+	case "serve":
+		sockets, err := strconv.Atoi(words[3])
+		return errors.Join(err, playServe(ctx, words[1], words[2], sockets))
+	case "guard":
+		return playGuard(ctx, words[1])
+	case "stranger":
+		conn, err := listenShared(netip.MustParseAddrPort(words[1]))
+		if err == nil {
+			fmt.Println("ready")
+			<-ctx.Done()
+			err = conn.Close()
+		}
+		return err
+	}
+	return fmt.Errorf("no role %q", words)
+}
+
+// playCoreDNS answers every name with 10.0.0.53.
+func playCoreDNS(ctx context.Context) error {
+	answer := dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) { _ = w.WriteMsg(addressOf(q, 53)) })
+	for _, network := range []string{"udp", "tcp"} {
+		server := &dns.Server{Addr: ":53", Net: network, Handler: answer}
+		started := make(chan struct{})
+		server.NotifyStartedFunc = func() { close(started) }
+		go func() { fmt.Fprintln(os.Stderr, server.ListenAndServe()) }()
+		<-started
+	}
+	fmt.Println("ready")
+	<-ctx.Done()
+	return nil
+}
+
+func addressOf(q *dns.Msg, last byte) *dns.Msg {
+	reply := new(dns.Msg).SetReply(q)
+	if q.Question[0].Qtype == dns.TypeA {
+		reply.Answer = []dns.RR{&dns.A{
+			Hdr: dns.RR_Header{Name: q.Question[0].Name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 1},
+			A:   net.IPv4(10, 0, 0, last),
+		}}
+	}
+	return reply
+}
+
+// playServe answers with 10.0.0.1 from some sockets, of which SIGUSR1 freezes the first,
+// until SIGUSR2. It says to its guard that it leaves.
+func playServe(ctx context.Context, folder, instance string, sockets int) error {
+	client := guard.NewClient(guard.ClientConfig{Socket: folder + "/guard.sock", Instance: instance})
+	connected, disconnect := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- client.Run(connected) }()
+	defer func() {
+		disconnect()
+		<-ended
+	}()
+	var frozen atomic.Bool
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGUSR2)
+	go func() {
+		for s := range signals {
+			frozen.Store(s == syscall.SIGUSR1)
+		}
+	}()
+	at := netip.AddrPortFrom(netip.MustParseAddr(own), 53)
+	var list []guard.Socket
+	for i := range sockets {
+		conn, err := listenShared(at)
+		if err != nil {
+			return err
+		}
+		go serveSocket(conn, func(q *dns.Msg) *dns.Msg {
+			for i == 0 && frozen.Load() {
+				time.Sleep(time.Millisecond)
+			}
+			return witness(q, instance, i)
+		})
+		list = append(list, guard.Socket{Address: at, Number: i})
+	}
+	client.Publish(guard.Table{Probe: "kubernetes.default.svc.cluster.local.", Tiers: [][]guard.Server{{
+		{UDP: netip.MustParseAddrPort(coredns + ":53"), TCP: netip.MustParseAddrPort(coredns + ":53")},
+	}}})
+	client.Sockets(list)
+	fmt.Println("ready")
+	<-ctx.Done()
+	leave, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	client.Leave(leave)
+	return nil
+}
+
+// listenShared waits until the address is there.
+func listenShared(at netip.AddrPort) (net.PacketConn, error) {
+	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
+		var failed error
+		err := raw.Control(func(fd uintptr) {
+			failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+		})
+		return errors.Join(err, failed)
+	}}
+	for limit := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		conn, err := config.ListenPacket(context.Background(), "udp", at.String())
+		if err == nil || time.Now().After(limit) {
+			return conn, err
+		}
+	}
+}
+
+func serveSocket(conn net.PacketConn, answer func(*dns.Msg) *dns.Msg) {
+	buf := make([]byte, 512)
+	for {
+		n, peer, err := conn.ReadFrom(buf)
+		if err != nil {
+			return
+		}
+		query := new(dns.Msg)
+		if query.Unpack(buf[:n]) != nil {
+			continue
+		}
+		if data, err := answer(query).Pack(); err == nil {
+			_, _ = conn.WriteTo(data, peer)
+		}
+	}
+}
+
+func witness(q *dns.Msg, instance string, number int) *dns.Msg {
+	if q.Question[0].Qclass != dns.ClassCHAOS {
+		return addressOf(q, 1)
+	}
+	reply := new(dns.Msg).SetReply(q)
+	reply.Answer = []dns.RR{&dns.TXT{
+		Hdr: dns.RR_Header{Name: guard.ProbeName, Rrtype: dns.TypeTXT, Class: dns.ClassCHAOS},
+		Txt: []string{guard.ProbeText(instance, number)},
+	}}
+	return reply
+}
+
+func hostState() hostnet.State {
+	return hostnet.State{Mode: hostnet.LinkLocal, Own: []netip.Addr{netip.MustParseAddr(own)}, ProbeMark: mark}
+}
+
+// playGuard is a guard whose files are in a folder. It is ready when it owns the node.
+func playGuard(ctx context.Context, folder string) error {
+	host, err := hostnet.New(hostnet.Config{})
+	if err != nil {
+		return err
+	}
+	defer host.Close()
+	log := zap.Must(zap.NewDevelopment(zap.IncreaseLevel(zap.WarnLevel), zap.AddStacktrace(zap.FatalLevel)))
+	g, err := guard.New(guard.Config{
+		State: hostState(), Host: host, Log: log,
+		Socket: folder + "/guard.sock", Lock: folder + "/guard.lock", Endpoints: folder + "/endpoints.json",
+	})
+	if err != nil {
+		return err
+	}
+	go func() {
+		for !g.Status().Owner {
+			time.Sleep(time.Millisecond)
+		}
+		fmt.Println("ready")
+	}()
+	return g.Run(ctx)
+}
