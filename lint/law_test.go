@@ -78,6 +78,7 @@ func bans() []ban {
 	wire := []string{"forwarder/wire"}
 	return []ban{
 		{path: "github.com/prometheus", only: []string{"cmd/..."}, tests: true, reason: "the core counts in plain numbers, the edge names them"},
+		{path: "github.com/coredns", only: []string{"cmd/..."}, tests: true, reason: "a Corefile is one way to write the configuration, and what it is read with goes no further"},
 		{path: "k8s.io", only: []string{"topology/kube"}, tests: true, reason: "Kubernetes objects end at the door, where they become small values"},
 		{path: "github.com/hashicorp/golang-lru/v2", only: []string{"forwarder/cache"}, reason: "there is one cache, with one budget"},
 		{path: "github.com/miekg/dns", not: append(hot, "topology/..."), reason: "a hit borrows the bytes and never unpacks a message, and topology knows no DNS"},

@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/pprof"
 	"net/netip"
+	"sync"
 	"syscall"
 	"time"
 
@@ -21,16 +23,43 @@ const (
 	sampleEvery = 5 * time.Second // how often the rates are sampled
 )
 
+// httpSide is one address of the HTTP side.
+type httpSide struct {
+	name    string // of the setting
+	address string
+	handler http.Handler
+	tls     *tls.Config          // nil: plain
+	at      func(address string) // hears where it is served; may be nil
+}
+
+// httpSides are all of them.
+func (d *daemon) httpSides() []httpSide {
+	c := d.began.Admin
+	metrics, health := d.metricsRoutes(), d.healthRoutes()
+	list := []httpSide{{"admin.address", c.Address.String(), d.adminRoutes(), nil, func(at string) { d.adminAt.Store(at) }}}
+	for _, address := range c.Metrics {
+		list = append(list, httpSide{"admin.metrics", address, metrics, nil, nil})
+	}
+	for _, address := range c.MetricsTLS.Listen {
+		list = append(list, httpSide{"admin.metricsTLS", address, metrics, secured(c.MetricsTLS), nil})
+	}
+	for _, address := range c.Health {
+		list = append(list, httpSide{"admin.health", address, health, nil, nil})
+	}
+	return list
+}
+
 // runAdmin serves the HTTP side until ctx ends. DNS does not depend on it: an
 // address that cannot be had is logged once and tried until it is free.
 func (d *daemon) runAdmin(ctx context.Context) error {
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		if l := d.listenAdmin(ctx); l != nil {
-			serveHTTP(ctx, l, d.adminRoutes(), d.log)
-		}
-	}()
+	var served sync.WaitGroup
+	for _, side := range d.httpSides() {
+		served.Go(func() {
+			if l := d.listenHTTP(ctx, side); l != nil {
+				serveHTTP(ctx, l, side.handler, d.log)
+			}
+		})
+	}
 	ticker := time.NewTicker(sampleEvery)
 	defer ticker.Stop()
 	for {
@@ -38,23 +67,20 @@ func (d *daemon) runAdmin(ctx context.Context) error {
 		case <-ticker.C:
 			d.rates.add(totalsOf(time.Now(), d.current.Load().forwarder.Stats()))
 		case <-ctx.Done():
-			<-served
+			served.Wait()
 			return nil
 		}
 	}
 }
 
-// listenAdmin binds the admin address, however long that takes. Two daemons of
-// one user can have the same address, so that one can take over from another.
-func (d *daemon) listenAdmin(ctx context.Context) net.Listener {
-	address := d.began.Admin.Address.String()
+// listenHTTP binds an address, however long that takes. Two daemons of one user can
+// have the same address, so that one can take over from another.
+func (d *daemon) listenHTTP(ctx context.Context, side httpSide) net.Listener {
 	config := net.ListenConfig{Control: sharePort}
 	for logged := false; ; {
-		l, err := config.Listen(ctx, "tcp", address)
+		l, err := config.Listen(ctx, "tcp", side.address)
 		if err == nil {
-			d.adminAt.Store(l.Addr().String())
-			d.log.Info("admin address is served", zap.Stringer("address", l.Addr()))
-			return l
+			return d.served(l, side)
 		}
 		if ctx.Err() != nil {
 			return nil
@@ -62,7 +88,8 @@ func (d *daemon) listenAdmin(ctx context.Context) net.Listener {
 		d.adminFailures.Add(1)
 		if !logged {
 			logged = true
-			d.log.Warn("the admin address cannot be had; DNS is served all the same, and it is tried again every second. Stop the other program or change admin.address", zap.Error(err))
+			d.log.Warn("the admin address cannot be had; DNS is served all the same, and it is tried again every second. Stop the other program or change the setting",
+				zap.String("setting", side.name), zap.Error(err))
 		}
 		select {
 		case <-time.After(adminRetry):
@@ -70,6 +97,18 @@ func (d *daemon) listenAdmin(ctx context.Context) net.Listener {
 			return nil
 		}
 	}
+}
+
+// served tells where the side is served.
+func (d *daemon) served(l net.Listener, side httpSide) net.Listener {
+	if side.at != nil {
+		side.at(l.Addr().String())
+	}
+	d.log.Info("admin address is served", zap.String("setting", side.name), zap.Stringer("address", l.Addr()))
+	if side.tls != nil {
+		return tls.NewListener(l, side.tls)
+	}
+	return l
 }
 
 func sharePort(_, _ string, c syscall.RawConn) error {
@@ -113,11 +152,7 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, log *zap.Log
 func (d *daemon) adminRoutes() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metricsHandler(d.snapshot))
-	mux.HandleFunc("GET /health", say("OK"))
-	// Liveness says nothing about upstreams: a restart would not mend them,
-	// it would only empty the cache that still answers.
-	mux.HandleFunc("GET /livez", say("alive"))
-	mux.HandleFunc("GET /readyz", d.serveReady)
+	d.addHealth(mux)
 	mux.HandleFunc("GET /statusz", d.serveStatus)
 	mux.Handle("GET /{$}", http.RedirectHandler("/statusz", http.StatusFound))
 	if who := d.began.Admin.Pprof; who != "off" {
@@ -129,6 +164,29 @@ func (d *daemon) adminRoutes() http.Handler {
 		}
 	}
 	return mux
+}
+
+// metricsRoutes is what the further addresses of the metrics answer.
+func (d *daemon) metricsRoutes() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metricsHandler(d.snapshot))
+	return mux
+}
+
+// healthRoutes is what the addresses for health checks answer.
+func (d *daemon) healthRoutes() http.Handler {
+	mux := http.NewServeMux()
+	d.addHealth(mux)
+	return mux
+}
+
+func (d *daemon) addHealth(mux *http.ServeMux) {
+	mux.HandleFunc("GET /health", say("OK"))
+	// Liveness says nothing about upstreams: a restart would not mend them,
+	// it would only empty the cache that still answers.
+	mux.HandleFunc("GET /livez", say("alive"))
+	mux.HandleFunc("GET /readyz", d.serveReady)
+	mux.HandleFunc("GET /ready", d.serveReady)
 }
 
 func say(text string) http.HandlerFunc {

@@ -17,6 +17,7 @@ var sampleConfig string
 func checkCommand(_ context.Context, s surroundings, args []string) error {
 	flags := flag.NewFlagSet("nodens check", flag.ContinueOnError)
 	path := flags.String("config", "", "the configuration `FILE` to check")
+	corefile := addCorefileFlags(flags)
 	sample := flags.Bool("sample", false, "print a commented configuration to start from")
 	if err := parse(flags, s, args); err != nil {
 		return err
@@ -25,18 +26,26 @@ func checkCommand(_ context.Context, s surroundings, args []string) error {
 		_, err := io.WriteString(s.stdout, sampleConfig)
 		return err
 	}
-	if *path == "" {
+	if (*path == "") == (corefile.options.Path == "") {
 		return needConfig(flags)
 	}
-	config, err := loadConfig(*path, s.getenv)
+	config, err := corefile.orConfig(*path, s)
 	if err != nil {
 		return err
 	}
-	for _, remark := range remarks(&config) {
+	for _, remark := range append(config.Notes, remarks(&config)...) {
 		fmt.Fprintf(s.stderr, "note: %s\n", remark)
 	}
 	fmt.Fprintln(s.stdout, summary(config))
 	return nil
+}
+
+// orConfig reads the Corefile, or the file at path.
+func (f *corefileFlags) orConfig(path string, s surroundings) (Config, error) {
+	if path != "" {
+		return loadConfig(path, s.getenv)
+	}
+	return f.load(s.environ())
 }
 
 func needConfig(flags *flag.FlagSet) error {

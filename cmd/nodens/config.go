@@ -24,8 +24,17 @@ type Config struct {
 	// Routes has at least one element; every zone is in one route only.
 	Routes []RouteConfig
 	Log    LogConfig
-	// StopGrace is how long a stop may take in all, 1 s to 60 s, default 10 s.
+	// StopDelay is how long everything is still answered after a stop was asked for,
+	// while readiness is off already, 0 to 60 s, default 0.
+	StopDelay time.Duration
+	// StopGrace is how long a stop may take in all after that, 1 s to 60 s, default
+	// 10 s.
 	StopGrace time.Duration
+
+	// Imports are files that the one at Path takes in.
+	Imports []string
+	// Notes are what a Corefile says that is done in another way, or not at all.
+	Notes []string
 }
 
 // NodeConfig says where this daemon runs, so that the nearest endpoint can be
@@ -61,6 +70,30 @@ type AdminConfig struct {
 	Address netip.AddrPort
 	// Pprof is who may read /debug/pprof: "loopback" (default), "all" or "off".
 	Pprof string
+	// Metrics and Health are further addresses, which serve /metrics alone, and
+	// /health, /ready, /livez and /readyz alone. Without a host they are served on
+	// all addresses of the machine. Default none, at most 8 each.
+	Metrics, Health []string
+	// MetricsTLS serves /metrics over TLS. Default: not.
+	MetricsTLS MetricsTLSConfig
+	// LegacyMetrics are those that CoreDNS had before version 1.11, under which
+	// some dashboards and alerts still look for them. Default true.
+	LegacyMetrics bool
+}
+
+// MetricsTLSConfig is metrics over TLS.
+type MetricsTLSConfig struct {
+	// Listen are the addresses, as in AdminConfig.Metrics. Default none.
+	Listen []string
+	// CertFile and KeyFile are read anew when they change.
+	CertFile, KeyFile string
+	// ClientAuth is what clients have to show: "none" (default), "request",
+	// "require", "verify-if-given" or "verify".
+	ClientAuth string
+	// ClientCAFile has the authorities of clients' certificates. Default none.
+	ClientCAFile string
+	// MinVersion is "1.2" or "1.3" (default).
+	MinVersion string
 }
 
 // CacheConfig is the one cache of all routes.
@@ -169,6 +202,9 @@ type RouteConfig struct {
 	// default 4 with a topology, otherwise 32: on a longer way more ports
 	// make a forged reply harder.
 	SocketsPerServer int
+
+	// Note says why the servers of a Corefile are taken as they are.
+	Note string
 }
 
 // RouteCacheConfig is what is kept of a route's answers, and how they are shown.
@@ -271,8 +307,11 @@ func defaultConfig() Config {
 	return Config{
 		Listen:     []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:53")},
 		Kubernetes: KubernetesConfig{ReadNode: true},
-		Admin:      AdminConfig{Address: netip.MustParseAddrPort("127.0.0.1:9253"), Pprof: "loopback"},
-		Cache:      CacheConfig{Size: 32 << 20, Rotate: true, MaxStale: time.Hour},
+		Admin: AdminConfig{
+			Address: netip.MustParseAddrPort("127.0.0.1:9253"), Pprof: "loopback", LegacyMetrics: true,
+			MetricsTLS: MetricsTLSConfig{ClientAuth: "none", MinVersion: "1.3"},
+		},
+		Cache: CacheConfig{Size: 32 << 20, Rotate: true, MaxStale: time.Hour},
 		Limits: LimitsConfig{
 			CPUs:                    1,
 			UDPReceiveBuffer:        4 << 20,

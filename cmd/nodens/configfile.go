@@ -35,7 +35,6 @@ func loadConfig(path string, getenv func(string) string) (Config, error) {
 type configFile struct {
 	yamlFile
 	config      Config
-	getenv      func(string) string
 	listenLines []int
 	adminLine   int
 	denied      []int // lines
@@ -67,14 +66,11 @@ func readConfig(path string, data []byte, getenv func(string) string) (Config, e
 	}
 	sum := sha512.Sum512(data)
 	f.config.Path, f.config.Hash = path, hex.EncodeToString(sum[:])
-	f.getenv = getenv
 	f.config.Node.Name, f.config.Node.Zone = getenv("NODE_NAME"), getenv("NODE_ZONE")
 	if root := f.document(data); root != nil {
 		f.object("", root, f.top(), "version", "routes")
 		f.compare()
-		f.clusterIPs()
-		f.domains()
-		f.sockets()
+		f.config.complete(getenv)
 	}
 	if err := f.err(); err != nil {
 		return Config{}, err
@@ -89,12 +85,13 @@ func (f *configFile) top() fields {
 		"listen":     f.listen,
 		"node":       f.section(fields{"name": f.to(&c.Node.Name), "zone": f.to(&c.Node.Zone), "labelsFile": f.to(&c.Node.LabelsFile)}),
 		"kubernetes": f.section(f.kubernetes()),
-		"admin":      f.section(fields{"address": f.adminAddress, "pprof": f.word(&c.Admin.Pprof, "loopback", "all", "off")}),
+		"admin":      f.section(f.admin()),
 		"cache":      f.section(f.cache()),
 		"local":      f.section(f.local()),
 		"limits":     f.section(f.limits()),
 		"routes":     f.routes,
 		"log":        f.section(f.log()),
+		"stopDelay":  f.time(&c.StopDelay, 0, time.Minute),
 		"stopGrace":  f.time(&c.StopGrace, time.Second, time.Minute),
 	}
 }
@@ -116,14 +113,6 @@ func (f *configFile) cache() fields {
 		"size":     f.size(&c.Size, 1<<20, 16<<30),
 		"rotate":   f.flag(&c.Rotate),
 		"maxStale": f.time(&c.MaxStale, 0, 72*time.Hour),
-	}
-}
-
-// sockets fills in the number of UDP sockets: more than can be read at once
-// only cost CPU time.
-func (f *configFile) sockets() {
-	if l := &f.config.Limits; l.UDPSockets == 0 {
-		l.UDPSockets = min(l.CPUs, 4)
 	}
 }
 
@@ -176,12 +165,6 @@ func (f *configFile) listen(path string, n *yaml.Node) {
 	})
 	if len(f.config.Listen) > maxListen {
 		f.add(n.Line, fmt.Sprintf("listen has %d addresses", len(f.config.Listen)), fmt.Sprintf("keep at most %d; a wildcard such as 0.0.0.0:53 covers a family", maxListen))
-	}
-}
-
-func (f *configFile) adminAddress(path string, n *yaml.Node) {
-	if address, ok := f.addrPort(path, n, 0); ok {
-		f.config.Admin.Address, f.adminLine = address, n.Line
 	}
 }
 

@@ -61,7 +61,8 @@ func TestRoomForOtherRoutes(t *testing.T) {
 func TestSampleNamesEveryKey(t *testing.T) {
 	f := &configFile{}
 	all := sortedKeys(f.top())
-	for _, section := range []fields{f.cache(), f.limits(), f.log(), f.kubernetes(), f.topology(&TopologyConfig{}), f.local(), f.routeCacheFields(&RouteCacheConfig{}),
+	for _, section := range []fields{
+		f.cache(), f.limits(), f.log(), f.kubernetes(), f.topology(&TopologyConfig{}), f.local(), f.admin(), f.routeCacheFields(&RouteCacheConfig{}),
 		f.ruleFields(&RulesConfig{}), f.answerFields(&AnswerConfig{}), f.hostsFields(&HostsConfig{}), f.dns64Fields(&DNS64Config{}),
 	} {
 		all = append(all, sortedKeys(section)...)
@@ -114,7 +115,7 @@ stopGrace: 5s
 	want.Path, want.Hash = got.Path, got.Hash
 	want.Listen = addrPorts("127.0.0.1:5353", "[::1]:5353", "0.0.0.0:53")
 	want.Node = NodeConfig{Name: "n1", Zone: "za"}
-	want.Admin = AdminConfig{netip.MustParseAddrPort("127.0.0.1:9999"), "off"}
+	want.Admin = AdminConfig{Address: netip.MustParseAddrPort("127.0.0.1:9999"), Pprof: "off", LegacyMetrics: true, MetricsTLS: MetricsTLSConfig{ClientAuth: "none", MinVersion: "1.3"}}
 	want.Cache = CacheConfig{Size: 64 << 20, MaxStale: 2 * time.Hour}
 	want.Limits.UDPSockets, want.Limits.UDPReceiveBuffer = 2, 128<<10
 	want.Limits.MissesInFlight, want.Limits.TCPIdle = 100, time.Minute

@@ -30,6 +30,7 @@ func main() {
 // surroundings are what a command sees of the world outside.
 type surroundings struct {
 	getenv         func(string) string
+	environ        func() []string // NAME=VALUE
 	stdout, stderr io.Writer
 }
 
@@ -42,7 +43,8 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"serve", "-config FILE", "run the daemon", serveCommand},
-		{"check", "-config FILE | -sample", "check a configuration, or print one to start from", checkCommand},
+		{"check", "-config FILE | -corefile FILE | -sample", "check a configuration, or print one to start from", checkCommand},
+		{"convert", "-corefile FILE", "print the configuration that a Corefile comes to", convertCommand},
 		{"status", "[-address HOST:PORT] [-o json]", "show the state of a running daemon", statusCommand},
 		{"demo", "[-for DURATION] [-rate QPS] [-keep]", "watch it at work on loopback, with servers that fail", demoCommand},
 		{"version", "", "print the version", versionCommand},
@@ -55,7 +57,7 @@ var errUsage = errors.New("wrong usage")
 // run is the whole program. It returns the exit status: 0, 1 after an error,
 // 2 after a wrong command line.
 func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) int {
-	s := surroundings{getenv: getenv, stdout: stdout, stderr: stderr}
+	s := surroundings{getenv: getenv, environ: os.Environ, stdout: stdout, stderr: stderr}
 	if len(args) == 0 {
 		usage(stderr)
 		return 2
@@ -93,7 +95,7 @@ func exitStatus(err error, stderr io.Writer) int {
 func usage(w io.Writer) {
 	fmt.Fprint(w, "nodens answers the DNS queries of a node from its cache, and asks the nearest server for the rest.\n\n")
 	for _, c := range commands() {
-		fmt.Fprintf(w, "  nodens %-8s %-36s %s\n", c.name, c.args, c.does)
+		fmt.Fprintf(w, "  nodens %-8s %-42s %s\n", c.name, c.args, c.does)
 	}
 	fmt.Fprint(w, "\n'nodens COMMAND -h' lists the flags of a command.\n")
 }

@@ -10,6 +10,7 @@ import (
 // mistake is one thing wrong with a configuration file: where, what, and what
 // to do about it.
 type mistake struct {
+	file string // empty: the file that the list is about
 	line int
 	what string
 	do   string
@@ -29,13 +30,32 @@ func (m *mistakes) add(line int, what, do string) {
 	m.list = append(m.list, mistake{line: line, what: what, do: do})
 }
 
+// addIn is add for another file, one that was imported.
+func (m *mistakes) addIn(file string, line int, what, do string) {
+	if file == m.file {
+		file = ""
+	}
+	m.list = append(m.list, mistake{file: file, line: line, what: what, do: do})
+}
+
 // err is nil when nothing was added.
 func (m *mistakes) err() error {
 	if len(m.list) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(m.list, func(a, b mistake) int { return cmp.Compare(a.line, b.line) })
+	sortMistakes(m.list)
 	return m
+}
+
+func sortMistakes(list []mistake) {
+	slices.SortStableFunc(list, func(a, b mistake) int {
+		return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.line, b.line))
+	})
+}
+
+// in is the mistake as one line. file is that of its list.
+func (m mistake) in(file string) string {
+	return fmt.Sprintf("%s:%d: %s; %s", cmp.Or(m.file, file), m.line, m.what, m.do)
 }
 
 func (m *mistakes) Error() string {
@@ -45,7 +65,7 @@ func (m *mistakes) Error() string {
 			lines = append(lines, fmt.Sprintf("%s: and %d more", m.file, len(m.list)-i))
 			break
 		}
-		lines = append(lines, fmt.Sprintf("%s:%d: %s; %s", m.file, one.line, one.what, one.do))
+		lines = append(lines, one.in(m.file))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -109,6 +109,7 @@ func needsRestart(c, start Config) []string {
 	}{
 		{"admin", c.Admin, start.Admin},
 		{"log.format", c.Log.Format, start.Log.Format},
+		{"stopDelay", c.StopDelay, start.StopDelay},
 		{"stopGrace", c.StopGrace, start.StopGrace},
 	} {
 		if !reflect.DeepEqual(s.now, s.was) {

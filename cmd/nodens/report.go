@@ -214,6 +214,9 @@ func (s *tierShare) events() string {
 // notes are what is worth knowing about where the servers come from.
 func (r *routeSnapshot) notes() []string {
 	var notes []string
+	if r.Config.Note != "" {
+		notes = append(notes, "Of the Corefile: "+r.Config.Note+".")
+	}
 	if r.File != nil && r.File.LastError != "" {
 		notes = append(notes, "The file cannot be used; what it said before counts: "+r.File.LastError)
 	}

@@ -91,7 +91,7 @@ func (d *daemon) serve(ctx context.Context, c Config) error {
 
 	signal.Notify(d.signals, syscall.SIGHUP, syscall.SIGUSR1)
 	defer signal.Stop(d.signals)
-	err = runTasks(ctx, c.StopGrace,
+	err = runTasks(ctx, c.StopDelay+c.StopGrace,
 		task{"admin", d.runAdmin},
 		task{"routes", d.runRoutes},
 		task{"listeners", d.runListens},
@@ -116,6 +116,7 @@ func (d *daemon) runReadiness(ctx context.Context) error {
 	d.ready.Store("")
 	<-ctx.Done()
 	d.ready.Store("stopping")
+	time.Sleep(d.began.StopDelay)
 	d.log.Info("stopping: what was received is answered first")
 	return nil
 }

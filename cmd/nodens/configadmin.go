@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxHTTP bounds the further addresses of one kind.
+const maxHTTP = 8
+
+func (f *configFile) admin() fields {
+	a := &f.config.Admin
+	return fields{
+		"address":       f.adminAddress,
+		"pprof":         f.word(&a.Pprof, "loopback", "all", "off"),
+		"metrics":       f.httpAddresses(&a.Metrics),
+		"health":        f.httpAddresses(&a.Health),
+		"metricsTLS":    f.metricsTLS(&a.MetricsTLS),
+		"legacyMetrics": f.flag(&a.LegacyMetrics),
+	}
+}
+
+func (f *configFile) metricsTLS(t *MetricsTLSConfig) reader {
+	return func(path string, n *yaml.Node) {
+		f.object(path, n, fields{
+			"listen":       f.httpAddresses(&t.Listen),
+			"certFile":     f.to(&t.CertFile),
+			"keyFile":      f.to(&t.KeyFile),
+			"clientAuth":   f.word(&t.ClientAuth, clientAuths()...),
+			"clientCAFile": f.to(&t.ClientCAFile),
+			"minVersion":   f.word(&t.MinVersion, "1.2", "1.3"),
+		}, "listen", "certFile", "keyFile")
+	}
+}
+
+// clientAuths are what clients may have to show.
+func clientAuths() []string {
+	return []string{"none", "request", "require", "verify-if-given", "verify"}
+}
+
+func (f *configFile) adminAddress(path string, n *yaml.Node) {
+	if address, ok := f.addrPort(path, n, 0); ok {
+		f.config.Admin.Address, f.adminLine = address, n.Line
+	}
+}
+
+// httpAddresses reads addresses that may lack the host.
+func (f *configFile) httpAddresses(to *[]string) reader {
+	return func(path string, n *yaml.Node) {
+		f.list(path, n, "addresses", func(path string, n *yaml.Node) {
+			if n.Kind != yaml.ScalarNode || !isHTTPAddress(n.Value) {
+				f.wrongKind(path, n, `an address and a port, such as "127.0.0.1:9253", or ":9253" for all addresses`)
+				return
+			}
+			addNew(to, n.Value)
+		})
+		if len(*to) > maxHTTP {
+			f.add(n.Line, fmt.Sprintf("%s has %d addresses", path, len(*to)), fmt.Sprintf("keep at most %d", maxHTTP))
+		}
+	}
+}
+
+// isHTTPAddress says that text is [ADDRESS]:PORT.
+func isHTTPAddress(text string) bool {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return false
+	}
+	_, badHost := netip.ParseAddr(host)
+	_, badPort := strconv.ParseUint(port, 10, 16)
+	return badPort == nil && (host == "" || badHost == nil)
+}
+
+func addNew(list *[]string, one string) {
+	for _, other := range *list {
+		if other == one {
+			return
+		}
+	}
+	*list = append(*list, one)
+}

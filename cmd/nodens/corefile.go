@@ -1,0 +1,232 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha512"
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/coredns/caddy/caddyfile"
+)
+
+// corefileOptions are what a Corefile does not say itself. On node-cache's command
+// line they have flags.
+type corefileOptions struct {
+	// Path of the Corefile.
+	Path string
+	// LocalIPs are what the placeholder for the local addresses stands for.
+	// Default none.
+	LocalIPs []netip.Addr
+	// Upstream is the Service that the placeholder for the cluster's servers stands
+	// for, NAME or NAMESPACE/NAME. Default kube-dns.
+	Upstream string
+	// Namespace is where a Service without one is. Default kube-system.
+	Namespace string
+	// Port of zones that name none, 1 to 65535. Default 53.
+	Port uint16
+	// MetricsAt is what the placeholder for the metrics' address stands for.
+	// Default :9253.
+	MetricsAt string
+	// KubeDNS is the folder of the ConfigMap kube-dns. Default none.
+	KubeDNS string
+	// Environ are the variables of the environment, as NAME=VALUE. The kubelet tells
+	// the addresses of Services in them.
+	Environ []string
+	// IPv6 says that this machine has it: a block without bind is then served there
+	// too.
+	IPv6 bool
+}
+
+func (o corefileOptions) filled() corefileOptions {
+	for _, text := range []struct {
+		to      *string
+		without string
+	}{{&o.Upstream, "kube-dns"}, {&o.Namespace, podNamespace()}, {&o.MetricsAt, ":9253"}} {
+		if *text.to == "" {
+			*text.to = text.without
+		}
+	}
+	if o.Port == 0 {
+		o.Port = 53
+	}
+	return o
+}
+
+// podNamespace is the namespace that the kubelet writes beside a token.
+func podNamespace() string {
+	data, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+	if name := strings.TrimSpace(string(data)); err == nil && name != "" {
+		return name
+	}
+	return "kube-system"
+}
+
+// variable is the value of a variable of the environment.
+func (o *corefileOptions) variable(name string) string {
+	for _, line := range slices.Backward(o.Environ) {
+		if value, ok := strings.CutPrefix(line, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// corefile reads a Corefile into a Config: the same that a YAML file is read
+// into. What it states counts; what it says and nodens has no equivalent of
+// is a note or, where leaving it out would change answers, a mistake.
+type corefile struct {
+	mistakes
+	options corefileOptions
+	kube    kubeDNS
+	config  Config
+	notes   []mistake
+	blocks  []*corefileBlock
+	servers []serverLine
+	staled  bool // a serve_stale said how long
+}
+
+// readCorefile turns a Corefile, and what the ConfigMap kube-dns says beside it,
+// into a Config, or into every mistake in them.
+func readCorefile(options corefileOptions, data []byte, kube kubeDNS) (Config, error) {
+	c := &corefile{
+		mistakes: mistakes{file: options.Path},
+		options:  options.filled(),
+		kube:     kube,
+		config:   defaultConfig(),
+	}
+	c.config.Path = options.Path
+	c.config.Listen = nil
+	c.config.Node.Name, c.config.Node.Zone = options.variable("NODE_NAME"), options.variable("NODE_ZONE")
+	found, err := caddyfile.Parse(options.Path, bytes.NewReader(data), nil)
+	if err != nil {
+		c.syntax(err)
+	}
+	for _, one := range found {
+		c.readBlock(one, data)
+	}
+	c.lostVariables(data)
+	if err == nil && len(found) == 0 {
+		c.add(1, "there is no server block", "write one, such as .:53 { forward . /etc/resolv.conf }")
+	}
+	c.finish()
+	c.config.Hash = c.hash(data, found)
+	if err := c.err(); err != nil {
+		return Config{}, err
+	}
+	return c.config, nil
+}
+
+// finish puts together what the blocks say.
+func (c *corefile) finish() {
+	c.compareBlocks()
+	c.mergeRoutes()
+	c.stubDomains()
+	c.keepSpecialNames()
+	for _, server := range c.servers {
+		if listen, ok := ownListen(c.config.Listen, server.address, nil); ok {
+			c.addIn(server.path, server.line, fmt.Sprintf("forward names %s, where nodens itself listens (%s): queries would go round in a loop", server.address, listen),
+				"name the server behind nodens")
+		}
+	}
+	if len(c.config.Listen) > maxListen {
+		c.add(1, fmt.Sprintf("there are %d addresses to listen on", len(c.config.Listen)), fmt.Sprintf("bind at most %d", maxListen))
+	}
+	c.config.complete(c.options.variable)
+	sortMistakes(c.notes)
+	for _, n := range c.notes {
+		c.config.Notes = append(c.config.Notes, n.in(c.file))
+	}
+}
+
+// note is about something that is left out or done in another way.
+func (c *corefile) note(s *statement, what, instead string) {
+	c.notes = append(c.notes, mistake{file: s.file, line: s.line, what: what, do: instead})
+}
+
+// wrong is a mistake in a statement.
+func (c *corefile) wrong(s *statement, what, do string) { c.addIn(s.file, s.line, what, do) }
+
+// mergeRoutes makes routes of the blocks. Those that differ in their zones only are
+// one route, which then has one set of servers to watch.
+func (c *corefile) mergeRoutes() {
+	for _, b := range c.blocks {
+		for _, r := range b.routes() {
+			same := slices.IndexFunc(c.config.Routes, func(other RouteConfig) bool {
+				other.Zones = r.Zones
+				return reflect.DeepEqual(other, r)
+			})
+			if same >= 0 {
+				c.config.Routes[same].Zones = append(c.config.Routes[same].Zones, r.Zones...)
+				continue
+			}
+			c.config.Routes = append(c.config.Routes, r)
+		}
+	}
+}
+
+// specialNames are answered here unless a route has them. node-cache asks its
+// servers for them.
+func specialNames() []string { return []string{"localhost.", "invalid.", "onion.", "resolver.arpa."} }
+
+// keepSpecialNames sends the names that nodens would answer by itself where all
+// others go: a Corefile does not ask for anything else.
+func (c *corefile) keepSpecialNames() {
+	root := slices.IndexFunc(c.config.Routes, func(r RouteConfig) bool { return slices.Contains(r.Zones, ".") })
+	if root < 0 {
+		return
+	}
+	var taken []string
+	for _, r := range c.config.Routes {
+		taken = append(taken, r.Zones...)
+	}
+	r := &c.config.Routes[root]
+	r.Zones = append(r.Zones, without(specialNames(), taken)...)
+}
+
+// lostVariables notes variables that are used and not set: nothing stands in their
+// place, as in CoreDNS.
+func (c *corefile) lostVariables(data []byte) {
+	for i, line := range strings.Split(string(data), "\n") {
+		line, _, _ = strings.Cut(line, "#")
+		for {
+			_, rest, found := strings.Cut(line, "{$")
+			name, after, closed := strings.Cut(rest, "}")
+			if !found || !closed {
+				break
+			}
+			if line = after; c.options.variable(name) == "" {
+				c.note(&statement{line: i + 1}, fmt.Sprintf("the variable %s is not set", name), "nothing stands in its place")
+			}
+		}
+	}
+}
+
+// hash is over everything that was read: the Corefile, what it imports, and the
+// ConfigMap kube-dns.
+func (c *corefile) hash(data []byte, found []caddyfile.ServerBlock) string {
+	h := sha512.New()
+	write := func(parts ...string) {
+		for _, p := range parts {
+			_, _ = fmt.Fprintf(h, "%d %s", len(p), p) // a hash takes everything
+		}
+	}
+	write(string(data))
+	for _, one := range found {
+		for _, name := range sortedKeys(one.Tokens) {
+			for _, t := range one.Tokens[name] {
+				if t.File != "" {
+					write(t.File, t.Text)
+				}
+			}
+		}
+	}
+	for _, key := range sortedKeys(c.kube.files) {
+		write(key, c.kube.files[key])
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,304 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coredns/caddy/caddyfile"
+	"github.com/miekg/dns"
+)
+
+// corefileBlock is one server block.
+type corefileBlock struct {
+	statement // where it begins, for mistakes
+
+	zones    []string
+	listen   []netip.AddrPort
+	cached   bool
+	forwards []forwardStatement
+	// apply changes every route of the block, in order.
+	apply []func(r *RouteConfig)
+}
+
+func (c *corefile) readBlock(found caddyfile.ServerBlock, data []byte) {
+	b := &corefileBlock{}
+	var all []statement
+	for _, name := range sortedKeys(found.Tokens) {
+		r := statementReader{tokens: found.Tokens[name], expand: c.expand, shown: c.shown}
+		all = append(all, r.list()...)
+	}
+	c.noteImports(found)
+	b.file, b.line = whereBlock(found, all, data)
+	slices.SortStableFunc(all, func(a, b statement) int { return a.line - b.line })
+	ports := c.keys(b, found.Keys)
+	var binds []*statement
+	for i := range all {
+		if all[i].name() == "bind" {
+			binds = append(binds, &all[i])
+		}
+	}
+	c.bind(b, binds, ports)
+	for i := range all {
+		c.readDirective(b, &all[i])
+	}
+	c.uncached(b)
+	if len(b.forwards) == 0 && len(b.zones) > 0 {
+		c.wrong(&b.statement, fmt.Sprintf("the block for %s forwards to nobody", strings.Join(b.zones, " ")), "add forward . SERVER")
+	}
+	c.blocks = append(c.blocks, b)
+}
+
+// noteImports keeps the names of the files that the block came from.
+func (c *corefile) noteImports(found caddyfile.ServerBlock) {
+	for _, tokens := range found.Tokens {
+		for _, t := range tokens {
+			if t.File != "" && !slices.Contains(c.config.Imports, t.File) {
+				c.config.Imports = append(c.config.Imports, t.File)
+			}
+		}
+	}
+	slices.Sort(c.config.Imports)
+}
+
+// whereBlock is the line of the block's first key: the last one with its text before
+// the first directive. The parser does not tell.
+func whereBlock(found caddyfile.ServerBlock, all []statement, data []byte) (file string, line int) {
+	lines := strings.Split(string(data), "\n")
+	line = len(lines)
+	for i, s := range all {
+		if i == 0 || s.line < line {
+			file, line = s.file, s.line
+		}
+	}
+	if file != "" || len(found.Keys) == 0 {
+		return file, line
+	}
+	for at := min(line, len(lines)) - 1; at >= 0; at-- {
+		if strings.Contains(lines[at], found.Keys[0]) {
+			return "", at + 1
+		}
+	}
+	return "", line
+}
+
+// keys reads the zones of a block, and gives its ports.
+func (c *corefile) keys(b *corefileBlock, keys []string) (ports []uint16) {
+	for _, key := range keys {
+		text := key
+		if scheme, rest, ok := strings.Cut(key, "://"); ok {
+			if text = rest; scheme != "dns" {
+				c.wrong(&b.statement, fmt.Sprintf("the block serves %s, which is not spoken here", scheme+"://"), "serve plain DNS, or put a server that speaks it in front")
+				continue
+			}
+		}
+		zone, port, ok := c.splitPort(b, text)
+		if !ok {
+			continue
+		}
+		zones, why := zonesOf(zone)
+		if why != "" {
+			c.wrong(&b.statement, fmt.Sprintf("%q is no zone: %s", key, why), `write a name such as cluster.local, a network such as 10.0.0.0/8, or "."`)
+		}
+		ports = append(ports, without([]uint16{port}, ports)...)
+		b.zones = append(b.zones, without(zones, b.zones)...)
+	}
+	return ports
+}
+
+func (c *corefile) splitPort(b *corefileBlock, text string) (zone string, port uint16, ok bool) {
+	at := strings.LastIndexByte(text, ':')
+	if at < 0 {
+		return text, c.options.Port, true
+	}
+	n, err := strconv.ParseUint(text[at+1:], 10, 16)
+	if err != nil {
+		c.wrong(&b.statement, fmt.Sprintf("%q has no port behind the colon", text), "write a number from 1 to 65535")
+		return "", 0, false
+	}
+	return text[:at], uint16(n), true
+}
+
+// zonesOf are the zones that a key stands for: a network is its reverse zones.
+func zonesOf(text string) (zones []string, why string) {
+	if prefix, err := netip.ParsePrefix(text); err == nil {
+		return reverseZones(prefix)
+	}
+	switch {
+	case strings.HasPrefix(text, "__PILLAR__"):
+		return nil, "the placeholder is replaced by whoever installs, not here"
+	case text == "" || strings.ContainsAny(text, ` /*\`):
+		return nil, "it is no domain name"
+	}
+	if _, ok := dns.IsDomainName(text); !ok {
+		return nil, "it is no domain name"
+	}
+	return []string{dns.CanonicalName(text)}, ""
+}
+
+// maxReverse bounds the zones of one network.
+const maxReverse = 64
+
+// reverseZones are the zones of the names of a network's addresses. The labels of
+// these names are 8 bits of IPv4 and 4 of IPv6.
+func reverseZones(prefix netip.Prefix) (zones []string, why string) {
+	label := 4
+	if prefix.Addr().Is4() {
+		label = 8
+	}
+	labels := (prefix.Bits() + label - 1) / label
+	count := 1 << (labels*label - prefix.Bits())
+	if labels == 0 || count > maxReverse {
+		return nil, "the network is too large for one"
+	}
+	total := prefix.Addr().BitLen() / label
+	first := prefix.Masked().Addr().AsSlice()
+	for n := range count {
+		ip := slices.Clone(first)
+		addBits(ip, labels*label, n)
+		address, _ := netip.AddrFromSlice(ip)
+		name, err := dns.ReverseAddr(address.String())
+		if err != nil {
+			return nil, err.Error()
+		}
+		zones = append(zones, strings.Join(dns.SplitDomainName(name)[total-labels:], ".")+".")
+	}
+	return zones, ""
+}
+
+// addBits adds n to the number that the first bits of ip are.
+func addBits(ip []byte, bits, n int) {
+	if bits%8 == 4 {
+		n <<= 4
+	}
+	for at := (bits+7)/8 - 1; at >= 0 && n > 0; at-- {
+		n += int(ip[at])
+		ip[at] = byte(n)
+		n >>= 8
+	}
+}
+
+// bind finds the addresses of a block. Without a bind it is served on all.
+func (c *corefile) bind(b *corefileBlock, binds []*statement, ports []uint16) {
+	var ips []netip.Addr
+	for _, s := range binds {
+		var except []netip.Addr
+		for i := range s.block {
+			if s.block[i].name() != "except" {
+				c.unknownOption(&s.block[i], "bind", "except")
+				continue
+			}
+			except = append(except, c.bindAddresses(s, s.block[i].args())...)
+		}
+		ips = append(ips, without(c.bindAddresses(s, s.args()), except)...)
+	}
+	switch {
+	case len(binds) == 0 && c.options.IPv6:
+		ips = []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}
+	case len(binds) == 0:
+		ips = []netip.Addr{netip.IPv4Unspecified()}
+	case len(ips) == 0:
+		c.wrong(binds[0], "bind names no address", "name one, or say with -localip what the placeholders stand for")
+	}
+	for _, ip := range ips {
+		for _, port := range ports {
+			b.listen = append(b.listen, without([]netip.AddrPort{netip.AddrPortFrom(ip, port)}, b.listen)...)
+		}
+	}
+}
+
+// bindAddresses reads addresses and names of interfaces.
+func (c *corefile) bindAddresses(s *statement, words []word) (ips []netip.Addr) {
+	for _, w := range words {
+		if ip, err := netip.ParseAddr(w.text); err == nil {
+			ips = append(ips, ip.Unmap())
+			continue
+		}
+		found := interfaceAddresses(w.text)
+		if len(found) == 0 {
+			c.wrong(s, fmt.Sprintf("bind names %q, which is neither an address nor an interface of this machine with one", cut(w.text)), "write an IP address")
+		}
+		ips = append(ips, found...)
+	}
+	return ips
+}
+
+func interfaceAddresses(name string) (ips []netip.Addr) {
+	link, err := net.InterfaceByName(name)
+	if err != nil {
+		return nil
+	}
+	addresses, _ := link.Addrs() // none is what the caller reports
+	for _, a := range addresses {
+		if prefix, err := netip.ParsePrefix(a.String()); err == nil {
+			ip := prefix.Addr().Unmap()
+			if ip.IsLinkLocalUnicast() && ip.Is6() {
+				ip = ip.WithZone(name)
+			}
+			ips = append(ips, ip)
+		}
+	}
+	return ips
+}
+
+// compareBlocks looks for zones that are in two blocks, and collects the addresses.
+// nodens serves every zone on each of them.
+func (c *corefile) compareBlocks() {
+	first := map[string]*corefileBlock{}
+	for _, b := range c.blocks {
+		for _, zone := range b.zones {
+			if other := first[zone]; other != nil {
+				c.wrong(&b.statement, fmt.Sprintf("the zone %q is in two blocks", zone),
+					fmt.Sprintf("keep it in one (the first is on line %d): what is answered does not depend on the address that is asked", other.line))
+				continue
+			}
+			first[zone] = b
+		}
+		c.config.Listen = append(c.config.Listen, without(b.listen, c.config.Listen)...)
+	}
+	for _, b := range c.blocks {
+		if also := without(c.config.Listen, b.listen); len(also) > 0 && len(b.listen) > 0 {
+			c.note(&b.statement, fmt.Sprintf("the block for %s is not bound to every address that is served", strings.Join(b.zones, " ")),
+				fmt.Sprintf("it is answered at %s too", addressList(also)))
+		}
+	}
+}
+
+func addressList(list []netip.AddrPort) string {
+	var texts []string
+	for _, a := range list {
+		texts = append(texts, a.String())
+	}
+	return strings.Join(texts, " ")
+}
+
+// uncached makes what a block without a cache keeps as short as it can be.
+func (c *corefile) uncached(b *corefileBlock) {
+	if b.cached || len(b.forwards) == 0 {
+		return
+	}
+	c.note(&b.statement, fmt.Sprintf("the block for %s has no cache", strings.Join(b.zones, " ")), "answers are kept for 1s all the same, so that identical queries are asked once")
+	b.apply = append(b.apply, func(r *RouteConfig) {
+		r.Cache.MaxTTL, r.Cache.MaxNegativeTTL, r.Cache.MinTTL, r.Cache.ServFailTTL, r.Cache.Prefetch = time.Second, time.Second, 0, time.Second, 0
+	})
+}
+
+// routes are the block's forwards with what the block says about all of them.
+func (b *corefileBlock) routes() (routes []RouteConfig) {
+	for _, f := range b.forwards {
+		if len(f.route.Zones) == 0 {
+			continue
+		}
+		r := f.route
+		for _, change := range b.apply {
+			change(&r)
+		}
+		r.Cache.MinTTL = min(r.Cache.MinTTL, r.Cache.MaxTTL)
+		routes = append(routes, r)
+	}
+	return routes
+}
