@@ -2,7 +2,7 @@
 # A fresh machine needs Go; a C compiler adds the race detector, Docker the image.
 
 .DEFAULT_GOAL := help
-.PHONY: help build test e2e lint fuzz bench demo image check clean
+.PHONY: help build test chart e2e lint fuzz bench demo image check clean
 .DELETE_ON_ERROR:
 
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null)
@@ -40,6 +40,9 @@ test: $(COREDNS) ## build, vet, race tests, a short fuzz; no root needed
 	NODENS_COREDNS='$(COREDNS)' go test $(RACE) -timeout 8m $(TESTFLAGS) ./...
 	@$(MAKE) --no-print-directory fuzz FUZZTIME=$(FUZZSHORT)
 
+chart: build ## chart, manifests, alerts and dashboard, without a cluster
+	NODENS_BINARY='$(CURDIR)/bin/nodens' go test -C deploy/check -count=1 $(TESTFLAGS) ./...
+
 e2e: build $(COREDNS) ## against a real Kubernetes API on loopback; the whole of it needs root
 	programs=$$(deploy/e2e/build.sh) && NODENS_CONTROL_PLANE=$$programs \
 		NODENS_COREDNS='$(COREDNS)' NODENS_BINARY='$(CURDIR)/bin/nodens' \
@@ -60,7 +63,7 @@ demo: build ## a node's DNS on loopback, its nearest server upgraded and killed;
 image: ## a container image named IMAGE
 	DOCKER_BUILDKIT=1 docker build --build-arg VERSION="$(VERSION)" -t $(IMAGE) .
 
-check: lint test ## what must pass before a commit
+check: lint test chart ## what must pass before a commit
 
 clean: ## remove what the other targets made
 	rm -rf bin .cache

@@ -38,13 +38,16 @@ type Config struct {
 }
 
 // NodeConfig says where this daemon runs, so that the nearest endpoint can be
-// told from the others. Name is empty when neither the file nor the
-// environment variable NODE_NAME says it; then nothing is on the same node.
-// Zone is empty when neither the file, NODE_ZONE nor LabelsFile says it; then
-// it is learned from an endpoint on this node, from the Node object, or from
-// the last snapshot, and until then nothing is in the same zone.
+// told from the others.
 type NodeConfig struct {
-	Name, Zone string
+	// Name of the Node. Default: the environment variable NODE_NAME; without
+	// either nothing is on the same node.
+	Name string
+	// Zone of the Node. Default: the environment variable NODE_ZONE, then
+	// LabelsFile; then it is learned from an endpoint on this node, from the Node
+	// object, or from the last snapshot, and until then nothing is in the same
+	// zone.
+	Zone string
 	// LabelsFile is a file of the downward API with metadata.labels: some
 	// clusters copy the labels of the zone to pods. Default none.
 	LabelsFile string

@@ -1,0 +1,66 @@
+{{/* A list of addresses, from a list or from a text with commas, as JSON. */}}
+{{- define "nodens.addresses" -}}
+{{- $list := list -}}
+{{- if kindIs "string" . -}}
+{{- range splitList "," . -}}{{- with trim . -}}{{- $list = append $list . -}}{{- end -}}{{- end -}}
+{{- else -}}
+{{- $list = . -}}
+{{- end -}}
+{{- $list | toJson -}}
+{{- end -}}
+
+{{/* The addresses that nodens listens on, without ports, as JSON. */}}
+{{- define "nodens.listen" -}}
+{{- $config := .Values.config -}}
+{{- if eq .Values.mode "none" -}}
+{{- include "nodens.addresses" $config.bindIp -}}
+{{- else -}}
+{{- $list := include "nodens.addresses" $config.localDns | fromJsonArray -}}
+{{- if eq .Values.mode "service" -}}
+{{- $list = concat $list (include "nodens.addresses" $config.dnsServer | fromJsonArray) -}}
+{{- end -}}
+{{- $list | toJson -}}
+{{- end -}}
+{{- end -}}
+
+{{/* address:53, with the brackets of IPv6. */}}
+{{- define "nodens.at53" -}}
+{{- ternary (printf "[%s]:53" .) (printf "%s:53" .) (contains ":" .) -}}
+{{- end -}}
+
+{{- define "nodens.metricsPort" -}}
+{{- .Values.config.metricsAddress | splitList ":" | last -}}
+{{- end -}}
+
+{{/* The configuration, as a map, so that extra can be laid over it. */}}
+{{- define "nodens.config" -}}
+{{- $config := .Values.config -}}
+{{- $listen := list -}}
+{{- range include "nodens.listen" . | fromJsonArray -}}
+{{- $listen = append $listen (include "nodens.at53" .) -}}
+{{- end -}}
+{{- $upstream := dict "namespace" $config.upstream.namespace -}}
+{{- with $config.upstream.service -}}{{- $_ := set $upstream "service" . -}}{{- end -}}
+{{- with $config.upstream.local -}}{{- $_ := set $upstream "local" . -}}{{- end -}}
+{{- with $config.upstream.clusterIP -}}{{- $_ := set $upstream "clusterIP" . -}}{{- end -}}
+{{- $routes := list (dict "zones" (prepend $config.reverseZones $config.dnsDomain) "topology" $upstream) -}}
+{{- range $zone, $servers := $config.stubDomains -}}
+{{- $routes = append $routes (dict "zones" (list $zone) "servers" $servers) -}}
+{{- end -}}
+{{- if $config.upstreamServers -}}
+{{- $routes = append $routes (dict "zones" (list ".") "servers" $config.upstreamServers) -}}
+{{- else -}}
+{{- $routes = append $routes (dict "zones" (list ".") "resolvConf" "/etc/resolv.conf") -}}
+{{- end -}}
+{{- $all := dict
+  "version" "v1"
+  "listen" $listen
+  "node" (dict "labelsFile" "/etc/podinfo/labels")
+  "kubernetes" (dict "snapshots" "/var/lib/nodens" "readNode" .Values.rbac.readNode)
+  "admin" (dict "address" $config.metricsAddress)
+  "cache" (dict "size" $config.cacheSize)
+  "log" (dict "level" $config.logLevel)
+  "routes" $routes
+-}}
+{{- mustMergeOverwrite $all (deepCopy $config.extra) | toYaml -}}
+{{- end -}}

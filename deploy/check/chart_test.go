@@ -1,0 +1,181 @@
+package check
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v3/pkg/lint"
+	"helm.sh/helm/v3/pkg/lint/support"
+	"helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/releaseutil"
+)
+
+const (
+	chartFolder = "../chart"
+	newest      = "v1.37.0"
+	oldest      = "v1.25.0" // kubeVersion of Chart.yaml
+)
+
+// render is what 'helm template nodens -n kube-system' gives for values, in the
+// order of an installation, and its hooks.
+func render(t *testing.T, kubernetes string, values map[string]any) (objects, hooks []string) {
+	t.Helper()
+	objects, hooks, err := tryRender(kubernetes, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects, hooks
+}
+
+func tryRender(kubernetes string, values map[string]any) (objects, hooks []string, err error) {
+	chart, err := loader.LoadDir(chartFolder)
+	if err != nil {
+		return nil, nil, err
+	}
+	version, err := chartutil.ParseKubeVersion(kubernetes)
+	if err != nil {
+		return nil, nil, err
+	}
+	capabilities := &chartutil.Capabilities{KubeVersion: *version, APIVersions: chartutil.DefaultVersionSet}
+	options := chartutil.ReleaseOptions{Name: "nodens", Namespace: "kube-system", IsInstall: true}
+	all, err := chartutil.ToRenderValues(chart, values, options, capabilities)
+	if err != nil {
+		return nil, nil, err
+	}
+	files, err := engine.Engine{Strict: true}.Render(chart, all)
+	if err != nil {
+		return nil, nil, err
+	}
+	maps.DeleteFunc(files, func(name, _ string) bool { return strings.HasSuffix(name, ".txt") })
+	hooked, sorted, err := releaseutil.SortManifests(files, capabilities.APIVersions, releaseutil.InstallOrder)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, m := range sorted {
+		objects = append(objects, m.Content)
+	}
+	slices.SortFunc(hooked, func(a, b *release.Hook) int { return a.Weight - b.Weight })
+	for _, h := range hooked {
+		hooks = append(hooks, h.Manifest)
+	}
+	return objects, hooks, nil
+}
+
+// examples are the value files that are shipped, and no values at all.
+func examples(t *testing.T) map[string]map[string]any {
+	t.Helper()
+	files, err := filepath.Glob(chartFolder + "/examples/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	all := map[string]map[string]any{"defaults": {}}
+	for _, file := range files {
+		values, err := chartutil.ReadValuesFile(file)
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		all[strings.TrimSuffix(filepath.Base(file), ".yaml")] = values
+	}
+	return all
+}
+
+func TestLint(t *testing.T) {
+	for name, values := range examples(t) {
+		t.Run(name, func(t *testing.T) {
+			for _, m := range lint.All(chartFolder, values, "kube-system", true).Messages {
+				if m.Severity > support.InfoSev {
+					t.Error(m)
+				}
+			}
+		})
+	}
+}
+
+// Values that cannot be meant are refused, with the name of the key.
+func TestValuesAreRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		values map[string]any
+		want   string
+	}{
+		"unknown mode":                     {map[string]any{"mode": "ipvs"}, "mode"},
+		"a key that does not exist":        {map[string]any{"confg": map[string]any{}}, "confg"},
+		"a key of another chart":           {map[string]any{"config": map[string]any{"setupIptables": true}}, "setupIptables"},
+		"mode service without its address": {map[string]any{"mode": "service"}, "dnsServer"},
+		"no address at all":                {map[string]any{"config": map[string]any{"localDns": []any{}}}, "localDns"},
+		"a size without a unit of ours":    {map[string]any{"config": map[string]any{"cacheSize": "32MB"}}, "cacheSize"},
+		"a digest that is none":            {map[string]any{"image": map[string]any{"digest": "latest"}}, "digest"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := tryRender(newest, tc.values)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want an error about %s", err, tc.want)
+			}
+		})
+	}
+}
+
+// A text with commas is as good as a list: that is what node-cache's -localip
+// and other charts have.
+func TestAddressesAsText(t *testing.T) {
+	text, _ := render(t, newest, map[string]any{"config": map[string]any{"localDns": "169.254.20.10, fd00:90de:d95::1"}})
+	list, _ := render(t, newest, map[string]any{"config": map[string]any{"localDns": []any{"169.254.20.10", "fd00:90de:d95::1"}}})
+	if !slices.Equal(text, list) {
+		t.Errorf("they differ:\n%s", strings.Join(text, "\n---\n"))
+	}
+}
+
+// What a values file can say is in the schema, and the other way round.
+func TestSchemaIsWhole(t *testing.T) {
+	values, err := chartutil.ReadValuesFile(chartFolder + "/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema := readJSON(t, chartFolder+"/values.schema.json")
+	for _, fault := range compareSchema("", values, schema) {
+		t.Error(fault)
+	}
+}
+
+// compareSchema walks values and schema where the schema closes an object.
+func compareSchema(path string, values, schema map[string]any) []string {
+	properties, ok := schema["properties"].(map[string]any)
+	if !ok || schema["additionalProperties"] != false {
+		return nil
+	}
+	var faults []string
+	for key := range properties {
+		if _, ok := values[key]; !ok && path+key != "global" {
+			faults = append(faults, fmt.Sprintf("%s%s is in the schema, but not in values.yaml", path, key))
+		}
+	}
+	for key, value := range values {
+		sub, ok := properties[key].(map[string]any)
+		if !ok {
+			faults = append(faults, fmt.Sprintf("%s%s is in values.yaml, but not in the schema", path, key))
+			continue
+		}
+		if inner, ok := value.(map[string]any); ok {
+			faults = append(faults, compareSchema(path+key+".", inner, sub)...)
+		}
+	}
+	return faults
+}
+
+// kubeVersion is the oldest version that the tests render for.
+func TestOldestVersion(t *testing.T) {
+	data, err := os.ReadFile(chartFolder + "/Chart.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `kubeVersion: ">=` + strings.TrimPrefix(oldest, "v") + `-0"`; !strings.Contains(string(data), want) {
+		t.Errorf("Chart.yaml lacks %s", want)
+	}
+}
