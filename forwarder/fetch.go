@@ -39,7 +39,9 @@ func (f *Forwarder) fetch(ctx context.Context, dst []byte, q *question, z *zone)
 	reply, err := r.Group.Exchange(ctx, dst, &q.Query)
 	r.heard(err == nil)
 	if err == nil && !reply.Simple() {
+		via := reply.Via
 		reply, err = rebuild(&reply)
+		reply.Via = via
 	}
 	now := f.now()
 	if err != nil {

@@ -24,6 +24,7 @@ type Entry struct {
 	why    wire.EDE // of a Failure
 	said   wire.EDE // by the server, for those who were waiting
 	route  uint8
+	via    uint8
 	sure   bool
 
 	// Refreshing is taken by whoever asks the servers for this entry again
@@ -59,6 +60,7 @@ func NewEntry(key []byte, r *wire.Reply, p *Policy, route uint8, now time.Durati
 		keyLen: uint16(len(key)),
 		kind:   kind,
 		route:  route,
+		via:    r.Via,
 		said:   said,
 		sure:   settled,
 		stored: now,
@@ -95,7 +97,7 @@ func (e *Entry) ForAnyType() *Entry {
 	blob := make([]byte, 0, len(e.blob))
 	blob = append(wire.AppendKeyOfType(blob, e.Key(), 0), e.msg()...)
 	return &Entry{
-		blob: blob, ttls: e.ttls, keyLen: e.keyLen, kind: e.kind, route: e.route,
+		blob: blob, ttls: e.ttls, keyLen: e.keyLen, kind: e.kind, route: e.route, via: e.via,
 		until: e.until, due: e.until, stored: e.stored,
 	}
 }
@@ -165,6 +167,9 @@ func (e *Entry) Kind() Kind { return e.kind }
 
 // Route is the index of the route the answer came by.
 func (e *Entry) Route() uint8 { return e.route }
+
+// Via is where the answer came from: Via of the reply it was made of.
+func (e *Entry) Via() uint8 { return e.via }
 
 // RCode is the response code of the entry's replies. To the client every
 // failure is SERVFAIL: some stub resolvers ignore other codes and wait.

@@ -78,6 +78,7 @@ func (x *exchange) run(ctx context.Context, dst []byte, q *wire.Query) (wire.Rep
 		return wire.Reply{}, err
 	}
 	x.group.count.served[tier].Add(1)
+	reply.Via = tier + 1
 	return reply, nil
 }
 

@@ -164,7 +164,8 @@ func (g *Group) retire(p path) {
 // they need it. When all servers tried gave only failures (SERVFAIL, REFUSED,
 // FORMERR, NOTIMP), or a truncated reply that could not be had over TCP, the
 // last such reply is returned. Without any reply the error is an
-// *ExchangeError, or wraps ctx's. q is not kept.
+// *ExchangeError, or wraps ctx's. The reply's Via is the tier that it came from,
+// plus one. q is not kept.
 func (g *Group) Exchange(ctx context.Context, dst []byte, q *wire.Query) (wire.Reply, error) {
 	x := g.exchanges.Get().(*exchange)
 	reply, err := x.run(ctx, dst, q)

@@ -23,6 +23,7 @@ type Reply struct {
 	Type  Type  // of the question
 	Class Class // of the question
 	TC    bool  // cut short by the server
+	Via   uint8 // where it came from, in the words of who got it; 0 for unknown
 
 	qEnd   int // offset after the question
 	end    int // offset after the last counted record
