@@ -63,8 +63,11 @@ func (c *Cache) Hash(key []byte) uint64 { return maphash.Bytes(c.seed, key) & c.
 // without one. It neither keeps nor changes key.
 func (c *Cache) Get(hash uint64, key []byte) *Entry { return c.shard(hash).get(hash, key) }
 
+// Peek is Get for onlookers: it counts no hit and keeps no entry from going.
+func (c *Cache) Peek(hash uint64, key []byte) *Entry { return c.shard(hash).peek(hash, key) }
+
 // Put keeps e under its key in place of what was there, and drops the entries
-// not used for longest until the budget holds. An entry over MaxEntry is not
+// not used for longest until the budget holds, those that were never used first. An entry over MaxEntry is not
 // kept, nor one before which p prefers what is there.
 func (c *Cache) Put(hash uint64, e *Entry, p *Policy, now time.Duration) {
 	if len(e.blob) <= MaxEntry {
@@ -74,6 +77,16 @@ func (c *Cache) Put(hash uint64, e *Entry, p *Policy, now time.Duration) {
 
 // Drop forgets the entry with the key whose Hash is given, if there is one.
 func (c *Cache) Drop(hash uint64, key []byte) { c.shard(hash).drop(hash, key) }
+
+// Flush forgets the entries whose key matches, and tells how many. It looks at
+// all there are, and keeps readers waiting for a few of them at a time only. What
+// is put meanwhile may stay. matches neither waits nor keeps the key.
+func (c *Cache) Flush(matches func(key []byte) bool) (dropped int) {
+	for i := range c.shards {
+		dropped += c.shards[i].flush(matches)
+	}
+	return dropped
+}
 
 // Hits is how often Get found the entry, whose key's Hash is given, and half
 // of the hits of the entry before it, so that popularity lasts and fades.

@@ -211,6 +211,10 @@ func (e *Entry) Standby(p *Policy, now time.Duration) bool {
 // is worth asking for it again.
 func (e *Entry) Due(now time.Duration) bool { return now >= e.due }
 
+// worn reports whether the answer has been over for as long as it had held:
+// nobody has asked for it since, or no server answers.
+func (e *Entry) worn(now time.Duration) bool { return now-e.until > e.until-e.stored }
+
 // Postpone notes a refresh that failed, and why: until then, none is tried.
 func (e *Entry) Postpone(until time.Duration, why wire.EDE) {
 	e.trouble.Store(uint32(why))

@@ -25,6 +25,23 @@ func AppendKeyQuery(dst, key []byte) []byte {
 	return dst
 }
 
+// AppendKeyFor appends the key of a question of class IN for a folded name in
+// wire form, asked with or without DO and CD.
+func AppendKeyFor(dst, name []byte, t Type, do, cd bool) []byte {
+	var flags byte
+	if do {
+		flags |= keyDO
+	}
+	if cd {
+		flags |= keyCD
+	}
+	dst = append(dst, name...)
+	return append(dst, byte(t>>8), byte(t), 0, byte(ClassIN), flags)
+}
+
+// KeyName is the folded name of a key; borrowed.
+func KeyName(key []byte) []byte { return key[:len(key)-keyTail] }
+
 // WantsProof reports whether a key is that of a client who asks for DNSSEC
 // records.
 func WantsProof(key []byte) bool { return key[len(key)-1]&keyDO != 0 }
