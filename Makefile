@@ -2,7 +2,7 @@
 # A fresh machine needs Go; a C compiler adds the race detector, Docker the image.
 
 .DEFAULT_GOAL := help
-.PHONY: help build test chart e2e lint fuzz bench demo image check clean
+.PHONY: help build release test chart e2e lint fuzz bench demo image check clean
 .DELETE_ON_ERROR:
 
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null)
@@ -28,10 +28,13 @@ COREDNS   := $(if $(wildcard $(PEER)/go.mod),$(CURDIR)/.cache/bin/coredns)
 MINUTE    := compare -rounds 1 -for 1s -points 10k,saturated
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## static binaries into bin/
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+
+release: ## binaries of each architecture with SBOM into bin/, built twice and compared
+	VERSION='$(VERSION)' deploy/image/release.sh bin
 
 test: $(COREDNS) ## build, vet, race tests, a short fuzz; no root needed
 	go build ./...

@@ -48,6 +48,7 @@ func rooms() []room {
 		{path: "cmd/...", may: []string{"..."}},
 
 		// How it lands on a node.
+		{path: "deploy/image/..."}, // what the image is made of
 		{path: "deploy/hostnet"},
 		{path: "deploy/guard", may: []string{"deploy/hostnet"}}, // serve is a peer of it, not a part
 

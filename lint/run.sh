@@ -56,7 +56,7 @@ scripts_clean() {
 		echo "lint: shellcheck is not installed: the scripts are not checked"
 		return
 	fi
-	check "scripts" shellcheck lint/*.sh .ci/run
+	check "scripts" shellcheck lint/*.sh deploy/*/*.sh .ci/run
 }
 
 mkdir -p "$tools"
