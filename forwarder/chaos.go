@@ -34,7 +34,43 @@ func (f *Forwarder) answerChaos(dst []byte, q *question) (reply []byte, ok bool)
 	if !ok {
 		return nil, false
 	}
-	reply = wire.AppendAnswerHead(dst[:0], &q.Query, wire.NoError)
+	return f.appendText(dst, q, data), true
+}
+
+func (f *Forwarder) appendText(dst []byte, q *question, data []byte) []byte {
+	reply := wire.AppendAnswerHead(dst[:0], &q.Query, wire.NoError)
 	reply = wire.AppendAnswer(reply, 0, &q.Query, 0, data)
-	return wire.AppendOPT(reply, 0, &q.Query, f.udpSize, wire.NoEDE), true
+	return wire.AppendOPT(reply, 0, &q.Query, f.udpSize, wire.NoEDE)
+}
+
+// witness is a name, folded, and its TXT data by the loop that is asked.
+type witness struct {
+	name  []byte
+	loops [][]byte
+}
+
+func newWitness(cfg *Config) (w witness, err error) {
+	if cfg.Witness == "" {
+		return w, nil
+	}
+	name, ok := wire.AppendName(nil, strings.ToLower(cfg.Witness))
+	for stripe := range cfg.Stripes {
+		text := cfg.WitnessText(stripe)
+		ok = ok && len(text) <= 255
+		w.loops = append(w.loops, append([]byte{byte(len(text))}, text...))
+	}
+	if !ok {
+		return w, fmt.Errorf("witness: %q needs a domain name and texts of at most 255 bytes", cfg.Witness)
+	}
+	w.name = name
+	return w, nil
+}
+
+// answerWitness answers for the loop that read the question.
+func (f *Forwarder) answerWitness(dst []byte, q *question) (reply []byte, ok bool) {
+	stripe := int(q.from.Stripe)
+	if q.Class != wire.ClassCH || q.Type != wire.TypeTXT || stripe >= len(f.witness.loops) || string(q.folded()) != string(f.witness.name) {
+		return nil, false
+	}
+	return f.appendText(dst, q, f.witness.loops[stripe]), true
 }

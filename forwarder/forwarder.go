@@ -35,6 +35,13 @@ type Config struct {
 	// with class CH and type TXT, as "version.bind." (RFC 4892). All other
 	// questions of that class are refused. Default none.
 	Chaos map[string]string
+	// Witness is a name that, asked with class CH and type TXT, is answered with
+	// WitnessText of the loop that read the query, which shows that this loop
+	// is at work. WitnessText is called by New alone, once for each stripe, and
+	// gives at most 255 bytes. Such queries are no client's and not counted.
+	// Default none.
+	Witness     string
+	WitnessText func(stripe int) string
 	// RefuseSnooping refuses queries without RD, which ask what others on this
 	// node have asked before. Default false: they are answered from the cache,
 	// or asked for without RD.
@@ -55,6 +62,7 @@ type Forwarder struct {
 	background background
 	counters   *counters
 	chaos      chaos
+	witness    witness
 	udpSize    uint16
 	rotate     bool
 	noSnooping bool
@@ -65,7 +73,8 @@ type Forwarder struct {
 func New(cfg Config) (*Forwarder, error) {
 	t, err := newTable(cfg.Routes, append(localZones(), denied(cfg.Deny)...))
 	texts, badText := newChaos(cfg.Chaos)
-	err = errors.Join(err, badText)
+	loops, badWitness := newWitness(&cfg)
+	err = errors.Join(err, badText, badWitness)
 	if cfg.Cache == nil || cfg.Now == nil || cfg.Listeners < 1 || cfg.Stripes < 1 {
 		err = errors.Join(err, errors.New("forwarder: Cache, Now, Listeners and Stripes must be given"))
 	}
@@ -82,6 +91,7 @@ func New(cfg Config) (*Forwarder, error) {
 		flights:    flights{maxFollowers: cfg.MaxFollowers},
 		counters:   counters,
 		chaos:      texts,
+		witness:    loops,
 		udpSize:    max(cfg.UDPSize, wire.MinUDPSize),
 		rotate:     cfg.Rotate,
 		noSnooping: cfg.RefuseSnooping,

@@ -65,6 +65,9 @@ func appendLocal(dst []byte, q *wire.Query, z *zone, udpSize uint16) []byte {
 // answerLocally answers a question that nobody is asked for: by its zone, or
 // with an error for its type or class.
 func (f *Forwarder) answerLocally(dst []byte, q *question, z *zone) []byte {
+	if reply, ok := f.answerWitness(dst, q); ok {
+		return reply
+	}
 	if reply, ok := f.answerChaos(dst, q); ok {
 		f.countRCode(q, f.table.none.index, FromLocal, wire.NoError, len(reply))
 		return reply

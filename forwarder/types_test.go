@@ -235,3 +235,34 @@ func TestHugeSignedReply(t *testing.T) {
 		}
 	}
 }
+
+// TestWitness: every loop answers for itself, and nobody counts it.
+func TestWitness(t *testing.T) {
+	r := newRig(t, dnstest.Addresses(1), func(c *forwarder.Config) {
+		c.Witness, c.WitnessText = "socket.Nodens.", func(stripe int) string { return fmt.Sprintf("loop %d", stripe) }
+	})
+	m := dnstest.Question("Socket.nodens.", dns.TypeTXT)
+	m.Question[0].Qclass = dns.ClassCHAOS
+	query, err := m.Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for stripe := range uint8(2) {
+		data, verdict := r.Lookup(make([]byte, 0, 4096), query, forwarder.Peer{Stripe: stripe})
+		reply := new(dns.Msg)
+		if err := reply.Unpack(data); err != nil || verdict != forwarder.Answered {
+			t.Fatalf("verdict %v, %v", verdict, err)
+		}
+		if txt, ok := reply.Answer[0].(*dns.TXT); !ok || txt.Txt[0] != fmt.Sprintf("loop %d", stripe) || reply.Question[0].Name != "Socket.nodens." {
+			t.Errorf("loop %d: %v", stripe, reply)
+		}
+	}
+	for _, z := range r.Stats().Zones {
+		if z.Responses != (forwarder.ZoneCounts{}).Responses {
+			t.Errorf("a witness is counted: %+v", z.Responses)
+		}
+	}
+	if _, err := forwarder.New(forwarder.Config{Witness: "a..b", Stripes: 1, WitnessText: func(int) string { return "" }}); err == nil || !strings.Contains(err.Error(), "witness:") {
+		t.Errorf("error %v", err)
+	}
+}
