@@ -21,9 +21,12 @@ const (
 type KeeperConfig struct {
 	// Watcher is whose world is kept and restored. Required.
 	Watcher *Watcher
-	// Folder of the file; it is made if it does not exist. Required. The file
-	// is named after namespace and Service, so that several may share a folder.
+	// Folder of the file; it is made if it does not exist. The file is named
+	// after namespace and Service, so that several may share a folder. Required
+	// unless there is a Store.
 	Folder string
+	// Store keeps what the file would hold somewhere else. Default: the file.
+	Store Store
 	// Cluster identifies the cluster. It is called for each attempt; while it
 	// fails, nothing is restored or saved. Required.
 	Cluster func() (string, error)
@@ -44,6 +47,17 @@ type KeeperConfig struct {
 	// Log gets a line when a snapshot is restored, refused, or cannot be
 	// written. Default nil: silent.
 	Log *zap.Logger
+}
+
+// Store keeps the bytes of a snapshot.
+type Store interface {
+	// Name says what is kept where, for people.
+	Name() string
+	// Load returns what was kept, or nil if there is nothing. It may wait until
+	// ctx ends.
+	Load(ctx context.Context) ([]byte, error)
+	// Save keeps data, which nobody changes later.
+	Save(data []byte) error
 }
 
 // KeeperStats describes a Keeper.
@@ -79,8 +93,12 @@ type Keeper struct {
 
 // NewKeeper makes a Keeper; nothing is read yet.
 func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
-	if cfg.Watcher == nil || cfg.Folder == "" || cfg.Cluster == nil {
-		return nil, errors.New("topology: KeeperConfig.Watcher, Folder and Cluster must be set")
+	if cfg.Watcher == nil || (cfg.Folder == "" && cfg.Store == nil) || cfg.Cluster == nil {
+		return nil, errors.New("topology: KeeperConfig.Watcher, Folder or Store, and Cluster must be set")
+	}
+	if cfg.Store == nil {
+		// Neither name can hold a dot, so no two pairs share a file.
+		cfg.Store = snapshotFile(filepath.Join(cfg.Folder, "endpoints."+cfg.Namespace+"."+cfg.Service+".json"))
 	}
 	if cfg.Probe == 0 {
 		cfg.Probe = defaultKeepProbe
@@ -98,8 +116,7 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 		cfg.Log = zap.NewNop()
 	}
 	k := &Keeper{cfg: cfg, tried: make(chan struct{})}
-	// Neither name can hold a dot, so no two pairs share a file.
-	k.stats.Path = filepath.Join(cfg.Folder, "endpoints."+cfg.Namespace+"."+cfg.Service+".json")
+	k.stats.Path = cfg.Store.Name()
 	return k, nil
 }
 
@@ -121,7 +138,7 @@ func (k *Keeper) Tried() <-chan struct{} { return k.tried }
 // has said anything; and it saves, until ctx ends, and once more then. It
 // returns nil. Call it once.
 func (k *Keeper) Run(ctx context.Context) error {
-	k.load()
+	k.load(ctx)
 	k.restore(ctx)
 	close(k.tried)
 	ticker := time.NewTicker(k.cfg.Every)
@@ -178,5 +195,5 @@ func (k *Keeper) write(s Snapshot) error {
 	if err != nil {
 		return err
 	}
-	return writeSnapshot(k.stats.Path, data)
+	return k.cfg.Store.Save(data)
 }

@@ -30,9 +30,8 @@ func (k *Keeper) restore(ctx context.Context) {
 }
 
 // load reads the file and keeps why it cannot be used.
-func (k *Keeper) load() {
-	removeLeftovers(k.stats.Path)
-	snapshot, err := k.read()
+func (k *Keeper) load(ctx context.Context) {
+	snapshot, err := k.read(ctx)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var refusal Refusal
@@ -48,8 +47,8 @@ func (k *Keeper) load() {
 	}
 }
 
-func (k *Keeper) read() (*Snapshot, error) {
-	data, err := readSnapshot(k.stats.Path)
+func (k *Keeper) read(ctx context.Context) (*Snapshot, error) {
+	data, err := k.cfg.Store.Load(ctx)
 	if data == nil || err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,21 @@ import (
 
 // maxSnapshot bounds what is read, in bytes; 5 000 endpoints are 1.5 MB.
 const maxSnapshot = 16 << 20
+
+// snapshotFile is the Store at a path.
+type snapshotFile string
+
+// Name implements [Store].
+func (f snapshotFile) Name() string { return string(f) }
+
+// Load implements [Store].
+func (f snapshotFile) Load(context.Context) ([]byte, error) {
+	removeLeftovers(string(f))
+	return readSnapshot(string(f))
+}
+
+// Save implements [Store].
+func (f snapshotFile) Save(data []byte) error { return writeSnapshot(string(f), data) }
 
 // readSnapshot returns the file, or nil if there is none.
 func readSnapshot(path string) ([]byte, error) {
