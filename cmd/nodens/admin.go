@@ -10,6 +10,7 @@ import (
 	"net/http/pprof"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -55,7 +56,7 @@ func (d *daemon) runAdmin(ctx context.Context) error {
 	var served sync.WaitGroup
 	for _, side := range d.httpSides() {
 		served.Go(func() {
-			if l := d.listenHTTP(ctx, side); l != nil {
+			if l := listenHTTP(ctx, side, d.log, &d.adminFailures); l != nil {
 				serveHTTP(ctx, l, side.handler, d.log)
 			}
 		})
@@ -73,22 +74,23 @@ func (d *daemon) runAdmin(ctx context.Context) error {
 	}
 }
 
-// listenHTTP binds an address, however long that takes. Two daemons of one user can
-// have the same address, so that one can take over from another.
-func (d *daemon) listenHTTP(ctx context.Context, side httpSide) net.Listener {
+// listenHTTP binds an address, however long that takes, and counts the failures. Two
+// processes of one user can have the same address, so that one can take over from
+// another. It returns nil when ctx ends before.
+func listenHTTP(ctx context.Context, side httpSide, log *zap.Logger, failures *atomic.Uint64) net.Listener {
 	config := net.ListenConfig{Control: sharePort}
 	for logged := false; ; {
 		l, err := config.Listen(ctx, "tcp", side.address)
 		if err == nil {
-			return d.served(l, side)
+			return side.served(l, log)
 		}
 		if ctx.Err() != nil {
 			return nil
 		}
-		d.adminFailures.Add(1)
+		failures.Add(1)
 		if !logged {
 			logged = true
-			d.log.Warn("the admin address cannot be had; DNS is served all the same, and it is tried again every second. Stop the other program or change the setting",
+			log.Warn("an address for HTTP cannot be had; the rest goes on, and it is tried again every second. Stop the other program or change the setting",
 				zap.String("setting", side.name), zap.Error(err))
 		}
 		select {
@@ -100,11 +102,11 @@ func (d *daemon) listenHTTP(ctx context.Context, side httpSide) net.Listener {
 }
 
 // served tells where the side is served.
-func (d *daemon) served(l net.Listener, side httpSide) net.Listener {
+func (side *httpSide) served(l net.Listener, log *zap.Logger) net.Listener {
 	if side.at != nil {
 		side.at(l.Addr().String())
 	}
-	d.log.Info("admin address is served", zap.String("setting", side.name), zap.Stringer("address", l.Addr()))
+	log.Info("an address for HTTP is served", zap.String("setting", side.name), zap.Stringer("address", l.Addr()))
 	if side.tls != nil {
 		return tls.NewListener(l, side.tls)
 	}
@@ -151,7 +153,7 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, log *zap.Log
 // adminRoutes is what the admin address answers.
 func (d *daemon) adminRoutes() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", metricsHandler(d.snapshot))
+	mux.Handle("GET /metrics", metricsHandler(d.snapshot, daemonMetrics()))
 	d.addHealth(mux)
 	mux.HandleFunc("GET /statusz", d.serveStatus)
 	mux.Handle("GET /{$}", http.RedirectHandler("/statusz", http.StatusFound))
@@ -169,7 +171,7 @@ func (d *daemon) adminRoutes() http.Handler {
 // metricsRoutes is what the further addresses of the metrics answer.
 func (d *daemon) metricsRoutes() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", metricsHandler(d.snapshot))
+	mux.Handle("GET /metrics", metricsHandler(d.snapshot, daemonMetrics()))
 	return mux
 }
 

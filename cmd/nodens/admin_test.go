@@ -113,16 +113,16 @@ func TestBusyAdminAddress(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "nodens.yaml")
 	write(t, path, fmt.Sprintf("version: v1\nlisten: [127.0.0.1:0]\nadmin: {address: %q}\nroutes: [{zones: [.], servers: [%q]}]\n", taken.Addr(), up.address))
 	h := serveFile(t, path)
-	await(t, "the warning", func() bool { return h.logs.FilterMessageSnippet("the admin address cannot be had").Len() == 1 })
+	await(t, "the warning", func() bool { return h.logs.FilterMessageSnippet("an address for HTTP cannot be had").Len() == 1 })
 	h.expect("udp", h.address(0), "a.example.", 0, "NOERROR 192.0.2.3")
 	address := taken.Addr().String()
 	await(t, "a second try", func() bool { return h.adminFailures.Load() >= 2 })
 	taken.Close()
-	await(t, "the address", func() bool { return h.logs.FilterMessageSnippet("admin address is served").Len() == 1 })
+	await(t, "the address", func() bool { return h.logs.FilterMessageSnippet("an address for HTTP is served").Len() == 1 })
 	if status, body := get(t, "http://"+address+"/metrics"); status != 200 || !strings.Contains(body, "nodens_admin_bind_failures_total ") {
 		t.Errorf("metrics: %d", status)
 	}
-	if h.logs.FilterMessageSnippet("the admin address cannot be had").Len() != 1 {
+	if h.logs.FilterMessageSnippet("an address for HTTP cannot be had").Len() != 1 {
 		t.Error("the busy address was logged more than once")
 	}
 }

@@ -14,7 +14,9 @@ type Config struct {
 	// Listen are the addresses served over UDP and TCP, 1 to 16. A wildcard
 	// address serves all addresses of its family. Default 127.0.0.1:53.
 	Listen []netip.AddrPort
-	Node   NodeConfig
+	// Host is what is set up on the node around them.
+	Host HostConfig
+	Node NodeConfig
 	// Kubernetes is the API server, for routes whose endpoints it tells.
 	Kubernetes KubernetesConfig
 	Admin      AdminConfig
@@ -28,7 +30,7 @@ type Config struct {
 	// while readiness is off already, 0 to 60 s, default 0.
 	StopDelay time.Duration
 	// StopGrace is how long a stop may take in all after that, 1 s to 60 s, default
-	// 10 s.
+	// 5 s.
 	StopGrace time.Duration
 
 	// Imports are files that the one at Path takes in.
@@ -309,6 +311,7 @@ type LogConfig struct {
 func defaultConfig() Config {
 	return Config{
 		Listen:     []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:53")},
+		Host:       defaultHost(),
 		Kubernetes: KubernetesConfig{ReadNode: true},
 		Admin: AdminConfig{
 			Address: netip.MustParseAddrPort("127.0.0.1:9253"), Pprof: "loopback", LegacyMetrics: true,
@@ -328,7 +331,7 @@ func defaultConfig() Config {
 			FollowersPerMiss:        1000,
 		},
 		Log:       LogConfig{Level: "info", Format: "json"},
-		StopGrace: 10 * time.Second,
+		StopGrace: 5 * time.Second,
 	}
 }
 

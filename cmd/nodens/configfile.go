@@ -37,6 +37,7 @@ type configFile struct {
 	config      Config
 	listenLines []int
 	adminLine   int
+	hostLine    int
 	denied      []int // lines
 	servers     []serverLine
 	prefer      []preferLine
@@ -84,6 +85,7 @@ func (f *configFile) top() fields {
 		"version":    f.version,
 		"listen":     f.listen,
 		"node":       f.section(fields{"name": f.to(&c.Node.Name), "zone": f.to(&c.Node.Zone), "labelsFile": f.to(&c.Node.LabelsFile)}),
+		"host":       f.hostSection,
 		"kubernetes": f.section(f.kubernetes()),
 		"admin":      f.section(f.admin()),
 		"cache":      f.section(f.cache()),
@@ -184,6 +186,7 @@ func (f *configFile) compare() {
 		}
 	}
 	f.compareDenied()
+	f.compareHost()
 	for i, listen := range f.config.Listen {
 		if covers(listen, f.config.Admin.Address, nil) {
 			line := f.adminLine

@@ -62,7 +62,7 @@ func TestSampleNamesEveryKey(t *testing.T) {
 	f := &configFile{}
 	all := sortedKeys(f.top())
 	for _, section := range []fields{
-		f.cache(), f.limits(), f.log(), f.kubernetes(), f.topology(&TopologyConfig{}), f.local(), f.admin(), f.routeCacheFields(&RouteCacheConfig{}),
+		f.cache(), f.limits(), f.log(), f.kubernetes(), f.topology(&TopologyConfig{}), f.local(), f.admin(), f.host(), f.routeCacheFields(&RouteCacheConfig{}),
 		f.ruleFields(&RulesConfig{}), f.answerFields(&AnswerConfig{}), f.hostsFields(&HostsConfig{}), f.dns64Fields(&DNS64Config{}),
 	} {
 		all = append(all, sortedKeys(section)...)
@@ -207,6 +207,14 @@ func TestMistakes(t *testing.T) {
 		"IPv6 unquoted":      {good + "listen: [[::1]:53]\n", ": this is not YAML: "},
 		"listen twice":       {good + "listen:\n- 127.0.0.1:53\n- 127.0.0.1:53\n", "f:5: listen[1] repeats 127.0.0.1:53; remove one (the first is on line 4)"},
 		"too many listen":    {good + "listen: [" + manyListen() + "]\n", "f:3: listen has 17 addresses; keep at most 16"},
+		"mode word":          {good + "host: {mode: bridge}\n", `f:3: host.mode is "bridge"; write none, link-local or service`},
+		"host, wildcard":     {good + "listen: [0.0.0.0:53]\nhost: {mode: link-local}\n", "f:3: listen[0] is 0.0.0.0:53, which stands for every address: it cannot be set up on the host; name the addresses"},
+		"host, two ports":    {good + "listen: [169.254.20.10:53, 169.254.20.11:54]\nhost: {mode: link-local}\n", "f:3: listen[1] is 169.254.20.11:54, which has another port than 53"},
+		"host, no address":   {good + "host: {mode: link-local}\n", "f:3: host.mode is link-local, but mode link-local without a listen address: name one; correct listen or host"},
+		"host, fe80":         {good + "listen: [\"[fe80::1]:53\"]\nhost: {mode: link-local}\n", "f:4: host.mode is link-local, but listen address fe80::1 is IPv6 link-local"},
+		"host, no service":   {good + "listen: [169.254.20.10:53]\nhost: {mode: service}\n", "f:4: host.mode is service with 0 addresses in host.service; name the cluster addresses"},
+		"host, not listened": {good + "listen: [169.254.20.10:53]\nhost: {mode: service, service: [10.96.0.10]}\n", "f:4: host.service has 10.96.0.10, which is no listen address; add it to listen"},
+		"host, bad address":  {good + "host: {service: [kube-dns]}\n", `f:3: host.service[0] is "kube-dns"; write an IP address such as 10.96.0.10`},
 		"admin on listen":    {good + "admin: {address: 127.0.0.1:53}\n", "f:3: admin.address is 127.0.0.1:53, which the listen address 127.0.0.1:53 takes; choose another port"},
 		"listen on admin":    {good + "listen: [127.0.0.1:9253]\n", "f:3: admin.address is 127.0.0.1:9253, which the listen address 127.0.0.1:9253 takes; choose another port"},
 		"pprof word":         {good + "admin: {pprof: on}\n", `f:3: admin.pprof is "on"; write loopback, all or off`},

@@ -12,6 +12,7 @@
 //   - serve.go: the daemon as a list of tasks.
 //   - wire.go: a Config becomes parts; generation.go: one set of them follows
 //     another, at the start and at a reload.
+//   - guardcommand.go: the guard; watched.go: what the daemon has to do with it.
 //   - config.go: every setting with its default; configfile.go reads them.
 //
 // # Goroutines
@@ -23,5 +24,7 @@
 //     listener;
 //   - one for each configuration that was replaced, until its last query has its
 //     reply;
+//   - with a guard, its connection, which begins before all others and ends last;
+//   - in nodens guard one for each task: metrics, guard, readiness;
 //   - those of net/http: one for each connection to the admin address.
 package main

@@ -49,6 +49,11 @@ func (d *daemon) prepare(c Config, old *generation) (*generation, error) {
 	if old == nil {
 		old = &generation{}
 	}
+	if fit := fitCache(c.Cache.Size, d.bound); fit < c.Cache.Size {
+		d.log.Warn("the cache is smaller than configured: the cgroup does not allow more memory; raise its limit or lower cache.size",
+			zap.Int64("cache", fit), zap.Int64("configured", c.Cache.Size), zap.Int64("allowed", d.bound))
+		c.Cache.Size = fit
+	}
 	next := &generation{config: c}
 	for _, step := range []func(next, old *generation) error{
 		prepareCache, d.prepareRoutes, d.prepareForwarder, d.prepareListens,
@@ -103,7 +108,8 @@ func originOf(c *Config, r *RouteConfig) origin {
 }
 
 func (d *daemon) prepareRoutes(next, old *generation) error {
-	for _, rc := range next.config.Routes {
+	first := slices.IndexFunc(next.config.Routes, func(r RouteConfig) bool { return r.topological() })
+	for i, rc := range next.config.Routes {
 		spec := routeSpec{config: rc}
 		spec.config.Cache, spec.config.Rules = RouteCacheConfig{}, RulesConfig{Hosts: rc.Rules.Hosts}
 		if rc.topological() {
@@ -112,6 +118,7 @@ func (d *daemon) prepareRoutes(next, old *generation) error {
 		if rc.fromAPI() {
 			spec.kubernetes = next.config.Kubernetes
 		}
+		spec.guarded = i == first && d.guard != nil
 		if len(rc.Servers) == 0 {
 			spec.listen = next.config.Listen
 		}
@@ -230,6 +237,7 @@ func (d *daemon) commit(next *generation) {
 			l.started = append(l.started, start(t, d.broken))
 		}
 	}
+	d.tellSockets()
 	if old != nil {
 		d.retired.Go(func() { d.retire(old, next) })
 	}

@@ -86,19 +86,23 @@ func (r *route) followAPI(b base) error {
 	return nil
 }
 
-// keep wires the folder of snapshots.
+// keep wires the folder of snapshots, or else the guard, which keeps them for us.
 func (r *route) keep(b base, api kube.API) (err error) {
 	folder := r.spec.kubernetes.Snapshots
-	if folder == "" {
+	if folder == "" && b.guard == nil {
 		return nil
 	}
 	c := r.spec.config.Topology
-	r.api.keeper, err = topology.NewKeeper(topology.KeeperConfig{
+	config := topology.KeeperConfig{
 		Watcher: r.watcher, Folder: folder, Cluster: api.Cluster,
 		Namespace: cmp.Or(c.Namespace, kube.DefaultNamespace), Service: cmp.Or(c.Service, kube.DefaultService),
 		Verify: identity(r.spec.config.Zones).verify,
 		Log:    b.log,
-	})
+	}
+	if folder == "" {
+		config.Store = guardStore{guard: b.guard, key: config.Namespace + "." + config.Service}
+	}
+	r.api.keeper, err = topology.NewKeeper(config)
 	if err != nil {
 		return err
 	}

@@ -43,6 +43,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"serve", "-config FILE", "run the daemon", serveCommand},
+		{"guard", "-config FILE [-teardown]", "set up the node around the daemon and watch over it", guardCommand},
 		{"check", "-config FILE | -corefile FILE | -sample", "check a configuration, or print one to start from", checkCommand},
 		{"convert", "-corefile FILE", "print the configuration that a Corefile comes to", convertCommand},
 		{"status", "[-address HOST:PORT] [-o json]", "show the state of a running daemon", statusCommand},

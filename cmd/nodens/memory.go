@@ -28,14 +28,41 @@ const (
 	limitOverhead = 1.6      // times the cache
 )
 
-// applyMemoryPolicy sets the collector for a cache of so many bytes and says
-// what is in force. The variables GOGC and GOMEMLIMIT win.
-func applyMemoryPolicy(cacheBytes int64, getenv func(string) string) memoryPolicy {
+// leastCache is the smallest cache.
+const leastCache = 1 << 20
+
+// within is how much of the memory that a cgroup allows the process may take: the
+// kernel counts what its sockets hold as well.
+func within(bound int64) int64 { return bound - max(bound/10, 8<<20) }
+
+// fitCache is the largest cache up to wanted whose process stays within what its
+// cgroup allows, 0 for no bound: a smaller cache is better than being killed.
+func fitCache(wanted, bound int64) int64 {
+	if bound == 0 {
+		return wanted
+	}
+	room := float64(within(bound)-idleMemory) / limitOverhead
+	return min(wanted, max(int64(room), leastCache))
+}
+
+// memoryFor is the soft limit of a process with a cache of so many bytes.
+func memoryFor(cacheBytes, bound int64) int64 {
+	limit := int64(limitOverhead*float64(cacheBytes)) + idleMemory
+	if bound > 0 {
+		limit = min(limit, within(bound))
+	}
+	return limit
+}
+
+// applyMemoryPolicy sets the collector for a cache of so many bytes, in a cgroup that
+// allows bound, 0 for no bound, and says what is in force. The variables GOGC and
+// GOMEMLIMIT win.
+func applyMemoryPolicy(cacheBytes, bound int64, getenv func(string) string) memoryPolicy {
 	if getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
 	if getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(int64(limitOverhead*float64(cacheBytes)) + idleMemory)
+		debug.SetMemoryLimit(memoryFor(cacheBytes, bound))
 	}
 	return currentMemoryPolicy()
 }

@@ -12,13 +12,16 @@ import (
 // is kept between two scrapes, so a series of a server that left is gone with
 // it.
 
-// metric is one row of the tables in metrics_coredns.go and metrics_own.go.
-type metric struct {
+// metricOf is one row of a table of metrics that are read from an S.
+type metricOf[S any] struct {
 	name, help string
 	labels     []string
 	// read emits the values found in a snapshot.
-	read func(s *snapshot, emit emitter)
+	read func(s *S, emit emitter)
 }
+
+// metric is one row of the tables in metrics_coredns.go and metrics_own.go.
+type metric = metricOf[snapshot]
 
 // emitter sends the values of one metric, each with its labels in the order of
 // the row.
@@ -49,14 +52,14 @@ func (e emitter) histogram(bounds []float64, buckets []uint64, sum float64, labe
 }
 
 // collector reads a snapshot at every scrape.
-type collector struct {
-	snapshot func() snapshot
-	metrics  []metric
+type collector[S any] struct {
+	snapshot func() S
+	metrics  []metricOf[S]
 	descs    []*prometheus.Desc
 }
 
-func newCollector(read func() snapshot) *collector {
-	c := &collector{snapshot: read, metrics: append(corednsMetrics(), ownMetrics()...)}
+func newCollector[S any](read func() S, metrics []metricOf[S]) *collector[S] {
+	c := &collector[S]{snapshot: read, metrics: metrics}
 	for _, m := range c.metrics {
 		c.descs = append(c.descs, prometheus.NewDesc(m.name, m.help, m.labels, nil))
 	}
@@ -64,25 +67,28 @@ func newCollector(read func() snapshot) *collector {
 }
 
 // Describe implements [prometheus.Collector].
-func (c *collector) Describe(to chan<- *prometheus.Desc) {
+func (c *collector[S]) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range c.descs {
 		to <- d
 	}
 }
 
 // Collect implements [prometheus.Collector].
-func (c *collector) Collect(to chan<- prometheus.Metric) {
+func (c *collector[S]) Collect(to chan<- prometheus.Metric) {
 	s := c.snapshot()
 	for i, m := range c.metrics {
 		m.read(&s, emitter{c.descs[i], to})
 	}
 }
 
+// daemonMetrics are all of the daemon's.
+func daemonMetrics() []metric { return append(corednsMetrics(), ownMetrics()...) }
+
 // metricsHandler serves the collector's metrics and those of process and Go
 // runtime, from a registry of its own.
-func metricsHandler(read func() snapshot) http.Handler {
+func metricsHandler[S any](read func() S, metrics []metricOf[S]) http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(newCollector(read), collectors.NewGoCollector(),
+	registry.MustRegister(newCollector(read, metrics), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }

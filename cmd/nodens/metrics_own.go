@@ -34,6 +34,11 @@ func ownMetrics() []metric {
 			"nodens_admin_bind_failures_total", "Times the admin address could not be had.", nil,
 			func(s *snapshot, e emitter) { e.count(s.AdminFailures) },
 		},
+		{"nodens_guard_connected", "1 while there is a connection to the guard.", nil, func(s *snapshot, e emitter) {
+			if s.Guard != nil {
+				e.gauge(oneIf(s.Guard.Connected))
+			}
+		}},
 		{"nodens_in_flight", "Work in progress, against nodens_in_flight_limit.", []string{"what", "of"}, readInFlight},
 		{"nodens_in_flight_limit", "Bounds of the work in progress.", []string{"what", "of"}, readLimits},
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/nodens-dns/nodens/deploy/guard"
 	"github.com/nodens-dns/nodens/forwarder"
 	"github.com/nodens-dns/nodens/forwarder/cache"
 	"github.com/nodens-dns/nodens/forwarder/upstream"
@@ -66,6 +67,7 @@ func fullSnapshot() snapshot {
 	}
 	s.Cache.Entries = [cache.Kinds]int64{5, 1, 2, 1}
 	s.Cache.Evictions = [cache.Kinds]uint64{4, 0, 3, 0}
+	s.Guard = &guard.ClientStatus{Connected: true}
 	return s
 }
 
@@ -80,8 +82,13 @@ type gathered struct {
 
 func gather(t *testing.T, s snapshot) map[string]gathered {
 	t.Helper()
+	return gatherFrom(t, newCollector(func() snapshot { return s }, daemonMetrics()))
+}
+
+func gatherFrom(t *testing.T, c prometheus.Collector) map[string]gathered {
+	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(newCollector(func() snapshot { return s }))
+	registry.MustRegister(c)
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -229,7 +236,7 @@ func TestEveryMetricHasAValue(t *testing.T) {
 
 func TestMetricsOfAnEmptyDaemon(t *testing.T) {
 	recorder := httptest.NewRecorder()
-	metricsHandler(func() snapshot { return snapshot{} }).ServeHTTP(recorder, httptest.NewRequest("GET", "/metrics", nil))
+	metricsHandler(func() snapshot { return snapshot{} }, daemonMetrics()).ServeHTTP(recorder, httptest.NewRequest("GET", "/metrics", nil))
 	for _, want := range []string{"nodens_ready 1\n", "coredns_panics_total 0\n", "go_goroutines ", "process_start_time_seconds "} {
 		if !strings.Contains(recorder.Body.String(), want) {
 			t.Errorf("the scrape lacks %q", want)

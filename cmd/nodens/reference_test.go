@@ -37,25 +37,40 @@ func TestMetricsReference(t *testing.T) {
 	out.WriteString("# Metrics\n\nMade of the table in `cmd/nodens` by its tests. Served at `/metrics` of `admin.address`, with the\n" +
 		"`go_` and `process_` metrics that every Go process has. No label grows with the traffic; series of a\nserver that left are gone with it.\n")
 	section := func(prefix, title string) {
-		fmt.Fprintf(&out, "\n## %s\n\n| name | type | labels | says |\n|---|---|---|---|\n", title)
-		for _, m := range newCollector(nil).metrics {
-			if !strings.HasPrefix(m.name, prefix) {
-				continue
+		var rows []string
+		for _, m := range daemonMetrics() {
+			if strings.HasPrefix(m.name, prefix) {
+				rows = append(rows, metricRow(t, m, kinds))
 			}
-			kind := kinds[m.name].kind
-			if kind == "" {
-				t.Errorf("no test has a value of %s", m.name)
-			}
-			labels := ""
-			if len(m.labels) > 0 {
-				labels = "`" + strings.Join(m.labels, "`, `") + "`"
-			}
-			fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", m.name, kind, labels, strings.ReplaceAll(m.help, "|", `\|`))
 		}
+		writeSection(&out, title, rows)
 	}
 	section("coredns_", "Names that node-cache has")
 	section("nodens_", "Names of our own")
+	var rows []string
+	kinds = gatherFrom(t, newCollector(fullGuardSnapshot, guardMetrics()))
+	for _, m := range guardMetrics() {
+		rows = append(rows, metricRow(t, m, kinds))
+	}
+	writeSection(&out, "Of the guard, at `host.metrics`", rows)
 	reference(t, "metrics.md", out.String())
+}
+
+func writeSection(out *strings.Builder, title string, rows []string) {
+	fmt.Fprintf(out, "\n## %s\n\n| name | type | labels | says |\n|---|---|---|---|\n%s", title, strings.Join(rows, ""))
+}
+
+func metricRow[S any](t *testing.T, m metricOf[S], kinds map[string]gathered) string {
+	t.Helper()
+	kind := kinds[m.name].kind
+	if kind == "" {
+		t.Errorf("no test has a value of %s", m.name)
+	}
+	labels := ""
+	if len(m.labels) > 0 {
+		labels = "`" + strings.Join(m.labels, "`, `") + "`"
+	}
+	return fmt.Sprintf("| `%s` | %s | %s | %s |\n", m.name, kind, labels, strings.ReplaceAll(m.help, "|", `\|`))
 }
 
 // configType is a struct of config.go: its fields in order.
@@ -63,14 +78,22 @@ type configType []configField
 
 type configField struct{ name, kind, doc string }
 
-// configTypes reads config.go, whose comments say unit, range and default.
+// configTypes reads the files of the configuration, whose comments say unit, range and
+// default.
 func configTypes(t *testing.T) map[string]configType {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "config.go", nil, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
 	types := map[string]configType{}
+	for _, path := range []string{"config.go", "confighost.go"} {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		addTypes(types, file)
+	}
+	return types
+}
+
+func addTypes(types map[string]configType, file *ast.File) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.TypeSpec)
 		if !ok {
@@ -87,7 +110,6 @@ func configTypes(t *testing.T) map[string]configType {
 		}
 		return true
 	})
-	return types
 }
 
 // typeName is the name of a type, or of the elements of a list.

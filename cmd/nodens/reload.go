@@ -89,7 +89,7 @@ func (d *daemon) takeOver(c Config, old *generation) error {
 	}
 	d.commit(next)
 	d.level.SetLevel(logLevel(c.Log.Level))
-	applyMemoryPolicy(c.Cache.Size, d.getenv)
+	applyMemoryPolicy(next.config.Cache.Size, d.bound, d.getenv)
 	applyCPUPolicy(c.Limits.CPUs, d.getenv)
 	d.log.Info("the new configuration is in force", zap.String("config", c.Path),
 		zap.Bool("cacheKept", next.cache == old.cache), zap.Stringers("listen", d.addresses()))
@@ -109,6 +109,7 @@ func needsRestart(c, start Config) []string {
 	}{
 		{"admin", c.Admin, start.Admin},
 		{"log.format", c.Log.Format, start.Log.Format},
+		{"host", c.Host, start.Host},
 		{"stopDelay", c.StopDelay, start.StopDelay},
 		{"stopGrace", c.StopGrace, start.StopGrace},
 	} {

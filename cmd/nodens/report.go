@@ -31,9 +31,16 @@ type report struct {
 	Config  configReport   `json:"config"`
 	Rates   ratesReport    `json:"rates"`
 	Cache   cacheReport    `json:"cache"`
+	Host    *hostReport    `json:"host,omitempty"`
 	Routes  []routeReport  `json:"routes"`
 	Listens []listenReport `json:"listens"`
 	Memory  memoryReport   `json:"memory"`
+}
+
+// hostReport is about the node around the daemon; there is none in mode none.
+type hostReport struct {
+	Mode  string `json:"mode"`
+	Guard string `json:"guard"` // how things stand with it, in words
 }
 
 type configReport struct {
@@ -132,6 +139,9 @@ func newReport(s *snapshot, now, before totals) report {
 		Rates:  newRates(now, before),
 		Cache:  cacheReport{Bytes: s.Cache.Bytes, Limit: s.Config.Cache.Size},
 		Memory: memoryReport(s.Memory),
+	}
+	if s.Guard != nil {
+		r.Host = &hostReport{Mode: s.Config.Host.Mode, Guard: guardWords(s.Guard)}
 	}
 	if s.Reload.Err != nil {
 		r.Config.Error = s.Reload.Err.Error()

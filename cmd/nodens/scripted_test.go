@@ -26,7 +26,12 @@ type scripted struct {
 
 func newScripted(t *testing.T, own byte, delay time.Duration) *scripted {
 	t.Helper()
-	packets, listener := bindBoth(t, fmt.Sprintf("127.0.0.%d:0", own))
+	return newScriptedAt(t, fmt.Sprintf("127.0.0.%d:0", own), own, delay)
+}
+
+func newScriptedAt(t *testing.T, address string, own byte, delay time.Duration) *scripted {
+	t.Helper()
+	packets, listener := bindBoth(t, address)
 	s := &scripted{address: netip.MustParseAddrPort(packets.LocalAddr().String()), own: own, delay: delay}
 	for _, server := range []*dns.Server{{PacketConn: packets, Handler: s}, {Listener: listener, Handler: s}} {
 		up := make(chan struct{})

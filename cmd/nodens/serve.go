@@ -42,6 +42,7 @@ type daemon struct {
 	build   build
 	started time.Time
 	began   Config // at the start
+	bound   int64  // memory in bytes that the cgroup allows; 0 = any
 
 	handler handler
 	current atomic.Pointer[generation]
@@ -60,7 +61,10 @@ type daemon struct {
 func newDaemon(log *zap.Logger, level zap.AtomicLevel, getenv func(string) string) *daemon {
 	began := time.Now()
 	d := &daemon{
-		base:    base{now: func() time.Duration { return time.Since(began) }, log: log, own: interfaceAddrs, clients: &clients{}},
+		base: base{
+			now: func() time.Duration { return time.Since(began) }, log: log, own: interfaceAddrs,
+			clients: &clients{}, instance: newInstance(),
+		},
 		level:   level,
 		getenv:  getenv,
 		build:   thisBuild(),
@@ -68,6 +72,9 @@ func newDaemon(log *zap.Logger, level zap.AtomicLevel, getenv func(string) strin
 		broken:  make(chan struct{}, 1),
 		drained: make(chan struct{}),
 		signals: make(chan os.Signal, 1),
+	}
+	if getenv("GOMEMLIMIT") == "" {
+		d.bound = cgroupMemory(os.DirFS("/"))
 	}
 	d.ready.Store("starting")
 	d.handler.looped = d.looped
@@ -78,12 +85,16 @@ func newDaemon(log *zap.Logger, level zap.AtomicLevel, getenv func(string) strin
 // configuration on this machine is found before the first query is read.
 func (d *daemon) serve(ctx context.Context, c Config) error {
 	d.began = c
+	signal.Notify(d.signals, syscall.SIGHUP, syscall.SIGUSR1) // else they would kill
+	defer signal.Stop(d.signals)
+	defer d.connectGuard(c)()
+	d.awaitAddresses(ctx, c)
 	first, err := d.prepare(c, nil)
 	if err != nil {
 		return fmt.Errorf("nodens cannot start: %w", err)
 	}
 	d.commit(first)
-	memory := applyMemoryPolicy(c.Cache.Size, d.getenv)
+	memory := applyMemoryPolicy(first.config.Cache.Size, d.bound, d.getenv)
 	applyCPUPolicy(c.Limits.CPUs, d.getenv)
 	d.reloads.done(d.started, c.Hash, nil)
 	d.log.Info("nodens serves", zap.String("version", d.build.Version), zap.String("config", c.Path),
@@ -111,13 +122,17 @@ func (d *daemon) addresses() []fmt.Stringer {
 	return list
 }
 
-// runReadiness is ready as long as it runs.
+// runReadiness is ready as long as it runs. At its end it goes on for a while, so that
+// others notice, and has the guard send elsewhere what the kernel would send here.
 func (d *daemon) runReadiness(ctx context.Context) error {
 	d.ready.Store("")
+	notify(d.getenv, "READY=1")
 	<-ctx.Done()
 	d.ready.Store("stopping")
-	time.Sleep(d.began.StopDelay)
+	notify(d.getenv, "STOPPING=1")
+	time.Sleep(d.began.StopDelay) // a second signal ends it at once
 	d.log.Info("stopping: what was received is answered first")
+	d.leave()
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/nodens-dns/nodens/deploy/guard"
 	"github.com/nodens-dns/nodens/forwarder"
 	"github.com/nodens-dns/nodens/forwarder/cache"
 	"github.com/nodens-dns/nodens/forwarder/listener"
@@ -31,6 +32,8 @@ type snapshot struct {
 	Cache     cache.Stats
 	Listens   []listenSnapshot
 	Routes    []routeSnapshot
+
+	Guard *guard.ClientStatus // nil without one
 
 	AdminFailures uint64 // times the admin address could not be had
 }
@@ -108,6 +111,10 @@ func (d *daemon) snapshot() snapshot {
 		Forwarder:     g.forwarder.Stats(),
 		Cache:         g.cache.Stats(),
 		AdminFailures: d.adminFailures.Load(),
+	}
+	if d.guard != nil {
+		status := d.guard.Status()
+		s.Guard = &status
 	}
 	for _, l := range g.listens {
 		s.Listens = append(s.Listens, listenSnapshot{l.udp.Addr(), l.udp.Stats(), l.tcp.Stats()})

@@ -71,6 +71,9 @@ func printReport(w io.Writer, r *report) error {
 	fmt.Fprintf(w, "queries  %s/s, %s from memory (%s %s), %s/s failed\n",
 		humanRate(r.Rates.Queries), percent(r.Rates.HitRatio), percent(r.Rates.TotalHitRatio), r.Since(), humanRate(r.Rates.BySource["failure"]))
 	fmt.Fprintf(w, "cache    %s of %s, %s answers\n", humanBytes(r.Cache.Bytes), humanBytes(r.Cache.Limit), humanCount(r.Cache.Entries))
+	if r.Host != nil {
+		fmt.Fprintf(w, "host     %s, %s\n", r.Host.Mode, r.Host.Guard)
+	}
 	fmt.Fprintf(w, "config   %s, in force for %s\n", r.Config.Path, humanTime(r.At.Sub(r.Config.Loaded)))
 	if r.Config.Error != "" {
 		fmt.Fprintf(w, "         NOT taken over: %s\n", strings.ReplaceAll(r.Config.Error, "\n", "\n         "))

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/nodens-dns/nodens/deploy/guard"
 	"github.com/nodens-dns/nodens/forwarder"
 	"github.com/nodens-dns/nodens/forwarder/cache"
 	"github.com/nodens-dns/nodens/forwarder/rules"
@@ -25,6 +26,9 @@ type base struct {
 	own func() []netip.Addr
 	// clients are the connections to API servers, one for each.
 	clients *clients
+	// instance names this run; guard is nil where there is none.
+	instance string
+	guard    *guard.Client
 }
 
 // Lifetimes that are no settings: the time for which a failure is remembered
@@ -46,6 +50,8 @@ type routeSpec struct {
 	listen []netip.AddrPort
 
 	kubernetes KubernetesConfig
+	// guarded says that the guard's fallback is made of these servers.
+	guarded bool
 }
 
 // route is the servers of some zones, and the tasks that keep the list of
@@ -135,7 +141,7 @@ func (r *route) watch(b base) (err error) {
 		Options:  topology.Options{IgnoreHints: c.Hints == "ignore"},
 		Local:    without(c.Local, own),
 		Fallback: topology.Fallback{Service: without(c.ClusterIP, own), Servers: without(c.Fallback, own)},
-		Publish:  func(t topology.Table) { r.group.Update(tableOf(t)) },
+		Publish:  r.publish(b),
 		Now:      b.now,
 		Log:      b.log,
 	})
@@ -226,6 +232,8 @@ func newForwarder(c Config, routes []*liveRoute, answers *cache.Cache, before *f
 		Deny:           c.Local.Deny,
 		Chaos:          c.Local.Chaos,
 		RefuseSnooping: c.Local.RefuseSnooping,
+		Witness:        guard.ProbeName,
+		WitnessText:    func(stripe int) string { return guard.ProbeText(b.instance, stripe) },
 		Before:         before,
 		Now:            b.now,
 	}

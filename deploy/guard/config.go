@@ -15,7 +15,7 @@ import (
 
 // The defaults of a Config.
 const (
-	DefaultSocket    = "/run/nodens/guard.sock"
+	DefaultSocket    = "/run/nodens-pod/guard.sock"
 	DefaultLock      = "/run/nodens/guard.lock"
 	DefaultEndpoints = "/var/lib/nodens/endpoints.json"
 	DefaultUID       = 65532

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/nodens-dns/nodens/deploy/guard"
+	"github.com/nodens-dns/nodens/deploy/hostnet"
+)
+
+// guardMemory bounds the heap of a guard: what it keeps is small.
+const guardMemory = 64 << 20
+
+// guardCommand is nodens guard.
+func guardCommand(ctx context.Context, s surroundings, args []string) error {
+	flags := flag.NewFlagSet("nodens guard", flag.ContinueOnError)
+	path := flags.String("config", "", "the configuration `FILE`, the same as serve's; its sections host and listen count")
+	teardown := flags.Bool("teardown", false, "remove link and rules at the end: without a guard and without serve nobody then answers")
+	if err := parse(flags, s, args); err != nil {
+		return err
+	}
+	if *path == "" {
+		return needConfig(flags)
+	}
+	config, err := loadConfig(*path, s.getenv)
+	if err != nil {
+		return err
+	}
+	if s.getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(guardMemory)
+	}
+	applyCPUPolicy(1, s.getenv)
+	return runGuard(ctx, config, *teardown, newLogger(config.Log, zap.NewAtomicLevel(), s.stderr), s.getenv)
+}
+
+// guardConfig is the guard that a configuration asks for.
+func guardConfig(c *Config, host guard.Host, log *zap.Logger) guard.Config {
+	return guard.Config{
+		State: c.hostState(), Host: host, Socket: c.Host.Socket, Lock: c.Host.Lock, Endpoints: c.Host.Endpoints,
+		UID: c.Host.UID, Version: thisBuild().Version, Log: log,
+	}
+}
+
+// guardStop is how long a guard may take to end: it has nothing to finish.
+const guardStop = 5 * time.Second
+
+func runGuard(ctx context.Context, c Config, teardown bool, log *zap.Logger, getenv func(string) string) error {
+	host, err := hostnet.New(hostnet.Config{})
+	if err != nil {
+		return fmt.Errorf("nodens guard cannot start: %w", err)
+	}
+	defer host.Close()
+	config := guardConfig(&c, host, log)
+	config.Teardown = teardown
+	g, err := guard.New(config)
+	if err != nil {
+		return fmt.Errorf("nodens guard cannot start: %w", err)
+	}
+	log.Info("nodens guards", zap.String("version", thisBuild().Version), zap.String("config", c.Path), zap.String("mode", c.Host.Mode))
+	err = runTasks(ctx, guardStop,
+		task{"metrics", func(ctx context.Context) error { return serveGuardMetrics(ctx, &c, g, log) }},
+		task{"guard", g.Run},
+		task{"readiness", func(ctx context.Context) error { return tellReadiness(ctx, g, getenv) }},
+	)
+	log.Info("nodens guard has stopped; what it set up stays in force", zap.Bool("removed", teardown), zap.Error(err))
+	return err
+}
+
+// tellReadiness says once that the node is as it should be, or another guard's.
+func tellReadiness(ctx context.Context, g *guard.Guard, getenv func(string) string) error {
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for status := g.Status(); !status.Owner || status.Problem != ""; status = g.Status() {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+	notify(getenv, "READY=1")
+	<-ctx.Done()
+	notify(getenv, "STOPPING=1")
+	return nil
+}
+
+// serveGuardMetrics serves the guard's own address, so that what happens while serve is
+// away is seen.
+func serveGuardMetrics(ctx context.Context, c *Config, g *guard.Guard, log *zap.Logger) error {
+	var failures atomic.Uint64
+	l := listenHTTP(ctx, httpSide{name: "host.metrics", address: c.Host.Metrics.String()}, log, &failures)
+	if l == nil {
+		return nil
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metricsHandler(func() guardSnapshot { return snapshotGuard(g) }, guardMetrics()))
+	mux.HandleFunc("GET /livez", say("alive"))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { sayFallback(w, g.Status()) })
+	serveHTTP(ctx, l, mux, log)
+	return nil
+}
+
+// sayFallback tells whether queries are answered while serve is away.
+func sayFallback(w http.ResponseWriter, s guard.Status) {
+	if s.Fallback != "" {
+		http.Error(w, "there is no fallback: "+s.Fallback, http.StatusServiceUnavailable)
+		return
+	}
+	say("the fallback is ready")(w, nil)
+}

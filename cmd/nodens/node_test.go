@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+	"golang.org/x/sys/unix"
+)
+
+// insideVariable says that this process is on a node of its own; it is the path of the
+// program under test.
+const insideVariable = "NODENS_TEST_INSIDE"
+
+// onNode runs the test again in a process with a network of its own, and there f with
+// the program as it is released.
+func onNode(t *testing.T, f func(t *testing.T, program string)) {
+	t.Helper()
+	if program := os.Getenv(insideVariable); program != "" {
+		f(t, program)
+		return
+	}
+	needs(t, "root", os.Geteuid() == 0)
+	needs(t, "ip", installed("ip"))
+	needs(t, "nft", installed("nft"))
+	c := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=2m")
+	c.Env = append(os.Environ(), insideVariable+"="+buildBinary(t))
+	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, &out
+	runtime.LockOSThread() // the process ends with the thread that started it
+	defer runtime.UnlockOSThread()
+	err := c.Start()
+	needs(t, "netns", !errors.Is(err, unix.EPERM))
+	if err == nil {
+		err = c.Wait()
+	}
+	if err != nil {
+		t.Fatalf("on the node: %v\n%s", err, &out)
+	}
+	t.Log(out.String())
+}
+
+func shell(t *testing.T, line string) string {
+	t.Helper()
+	words := strings.Fields(line)
+	out, err := exec.Command(words[0], words[1:]...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v: %s", line, err, out)
+	}
+	return string(out)
+}
+
+// Who answers on the node: nodens says what localhost is, the server behind it says
+// what it says of every name.
+const (
+	byNodens = "NOERROR 127.0.0.1"
+	byServer = "NOERROR 192.0.2.53"
+)
+
+func askNode(patience time.Duration) string {
+	client := &dns.Client{Timeout: patience}
+	reply, _, err := client.Exchange(new(dns.Msg).SetQuestion("localhost.", dns.TypeA), "169.254.20.10:53")
+	if err != nil {
+		return err.Error()
+	}
+	return answerOf(reply)
+}
+
+// untilOneAnswers waits until the same one answers several times in a row.
+func untilOneAnswers(t *testing.T, what, want string) {
+	t.Helper()
+	began, row, got := time.Now(), 0, ""
+	for row < 5 {
+		if got = askNode(100 * time.Millisecond); got == want {
+			row++
+		} else {
+			row = 0
+		}
+		if time.Since(began) > 6*time.Second {
+			t.Fatalf("%s: %s, want %s", what, got, want)
+		}
+	}
+	t.Logf("%s: %s after at most %v", what, want, time.Since(began).Round(time.Millisecond))
+}
+
+// newNode makes a node with a server of the cluster, and a configuration.
+func newNode(t *testing.T) (config, folder string) {
+	t.Helper()
+	for _, line := range []string{
+		"ip link set lo up", "ip link add pods type bridge", "ip addr add 10.1.0.53/24 dev pods", "ip link set pods up",
+	} {
+		shell(t, line)
+	}
+	server := newScriptedAt(t, "10.1.0.53:0", 53, 0)
+	folder = t.TempDir()
+	list := filepath.Join(folder, "slices.yaml")
+	write(t, list, endpointSlice(server.address, "n1"))
+	config = filepath.Join(folder, "nodens.yaml")
+	write(t, config, fmt.Sprintf(`version: v1
+listen: ["169.254.20.10:53"]
+admin: {address: "127.0.0.1:9253"}
+node: {name: n1}
+limits: {cpus: 2}
+host: {mode: link-local, socket: %[1]s/guard.sock, lock: %[1]s/guard.lock, endpoints: %[1]s/endpoints.json}
+routes: [{zones: [.], topology: {file: %[2]s}}]
+`, folder, list))
+	return config, folder
+}
+
+func begin(t *testing.T, program string, args ...string) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	var log bytes.Buffer
+	return startProcess(t, &log, nil, program, args...), &log
+}
+
+func fetch(t *testing.T, url string) string {
+	t.Helper()
+	response, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestGuardAndServe kills, replaces and stops the program as it is released, beside
+// its guard.
+func TestGuardAndServe(t *testing.T) {
+	onNode(t, func(t *testing.T, program string) {
+		config, folder := newNode(t)
+		// serve comes first and waits for its addresses.
+		serve, _ := begin(t, program, "serve", "-config", config)
+		time.Sleep(300 * time.Millisecond)
+		guard, _ := begin(t, program, "guard", "-config", config)
+		untilOneAnswers(t, "start", byNodens)
+		for _, want := range []string{
+			`nodens_interception_active{mode="link-local"} 1`, `nodens_alive{address="169.254.20.10"} 1`, "nodens_guard_sessions 1",
+		} {
+			await(t, want, func() bool { return strings.Contains(fetch(t, "http://127.0.0.1:9254/metrics"), want) })
+		}
+		await(t, "the fallback", func() bool {
+			return strings.Contains(fetch(t, "http://127.0.0.1:9254/metrics"), "nodens_fallback_ready 1")
+		})
+		if text := shell(t, program+" status"); !strings.Contains(text, "host     link-local, guarded") {
+			t.Errorf("status says:\n%s", text)
+		}
+
+		_ = serve.Process.Kill()
+		untilOneAnswers(t, "killed", byServer)
+		serve, _ = begin(t, program, "serve", "-config", config)
+		untilOneAnswers(t, "started again", byNodens)
+
+		// A successor takes over, then it ends too, while one asks all the time.
+		successor, _ := begin(t, program, "serve", "-config", config)
+		time.Sleep(700 * time.Millisecond)
+		for _, leaving := range []*exec.Cmd{serve, successor} {
+			_ = leaving.Process.Signal(syscall.SIGTERM)
+			for i := range 300 {
+				if got := askNode(time.Second); got != byNodens && got != byServer {
+					t.Errorf("query %d after the signal: %s", i, got)
+				}
+			}
+		}
+		untilOneAnswers(t, "gone", byServer)
+
+		// The guard ends and comes again without serve: it knows the servers.
+		_ = guard.Process.Signal(syscall.SIGTERM)
+		_ = guard.Wait()
+		untilOneAnswers(t, "without any process", byServer)
+		shell(t, "nft flush ruleset")
+		_, _ = begin(t, program, "guard", "-config", config)
+		untilOneAnswers(t, "with what was kept", byServer)
+		if fallen := fetch(t, "http://127.0.0.1:9254/metrics"); strings.Contains(fallen, `nodens_fallback_packets_total{family="1",proto="udp"} 0`) {
+			t.Error("the packets of the fallback are not counted")
+		}
+		if _, err := os.Stat(folder + "/endpoints.json"); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/nodens-dns/nodens/deploy/guard"
+	"github.com/nodens-dns/nodens/topology"
+)
+
+// What the daemon has to do with its guard: it tells the sockets and the servers, hears
+// what was kept, and says when it leaves. Without one it works all the same.
+
+// newInstance names this run of the daemon.
+func newInstance() string { return fmt.Sprintf("%d-%08x", os.Getpid(), rand.Uint32()) }
+
+// connectGuard begins the connection. The guard takes its end for our death, so it ends
+// last, when the function that is returned is called.
+func (d *daemon) connectGuard(c Config) (disconnect func()) {
+	if !c.Host.guarded() {
+		return func() {}
+	}
+	d.guard = guard.NewClient(guard.ClientConfig{
+		Socket: c.Host.Socket, Instance: d.instance, Version: d.build.Version, Log: d.log,
+	})
+	connection := start(task{"guard", d.guard.Run}, nil)
+	return func() { _ = connection.end(context.Background()) } // it returns nil
+}
+
+// How long the guard has to put the addresses on the host, and how often that is
+// looked at.
+const (
+	addressPatience = 15 * time.Second
+	addressLook     = 5 * time.Millisecond
+)
+
+// awaitAddresses waits until the listen addresses are there. That they are not is for
+// listening to tell.
+func (d *daemon) awaitAddresses(ctx context.Context, c Config) {
+	if !c.Host.guarded() {
+		return
+	}
+	limit, told := time.Now().Add(addressPatience), time.Now().Add(time.Second)
+	for ctx.Err() == nil && time.Now().Before(limit) {
+		missing := absent(c.Listen, d.own())
+		if len(missing) == 0 {
+			return
+		}
+		if !told.IsZero() && time.Now().After(told) {
+			told = time.Time{}
+			d.log.Warn("the guard has not put the listen addresses on this host yet; is 'nodens guard' running?", zap.Stringers("missing", missing))
+		}
+		time.Sleep(addressLook)
+	}
+}
+
+// absent are the listen addresses that this machine does not have.
+func absent(listen []netip.AddrPort, own []netip.Addr) []netip.Addr {
+	var missing []netip.Addr
+	for _, l := range listen {
+		if !l.Addr().IsUnspecified() && !l.Addr().IsLoopback() && !slices.Contains(own, l.Addr()) {
+			missing = append(missing, l.Addr())
+		}
+	}
+	return missing
+}
+
+// tellSockets tells the guard which sockets should answer its probes.
+func (d *daemon) tellSockets() {
+	if d.guard == nil {
+		return
+	}
+	var sockets []guard.Socket
+	for _, l := range d.current.Load().listens {
+		first := l.spec.index * stripes(l.spec.limits)
+		for i := range l.spec.limits.UDPSockets {
+			sockets = append(sockets, guard.Socket{Address: l.udp.Addr(), Number: first + i})
+		}
+	}
+	d.guard.Sockets(sockets)
+}
+
+// leavePatience is how long a guard has to take us out of its plans.
+const leavePatience = 300 * time.Millisecond
+
+// leave returns when packets born on this node go elsewhere.
+func (d *daemon) leave() {
+	if d.guard == nil {
+		return
+	}
+	limit, cancel := context.WithTimeout(context.Background(), leavePatience)
+	defer cancel()
+	d.guard.Leave(limit)
+}
+
+// publish hands a table of endpoints to the group, and to the guard if this route is
+// the one that knows the cluster's names.
+func (r *route) publish(b base) func(topology.Table) {
+	if !r.spec.guarded {
+		return func(t topology.Table) { r.group.Update(tableOf(t)) }
+	}
+	return func(t topology.Table) {
+		r.group.Update(tableOf(t))
+		b.guard.Publish(fallbackOf(t, r.spec.config.Topology.ClusterIP, r.spec.config.Probe))
+	}
+}
+
+// fallbackOf is who takes the queries while we are away: the endpoints. The address of
+// a Service does not do, since the kernel translates a packet once.
+func fallbackOf(t topology.Table, services []netip.AddrPort, probe string) guard.Table {
+	out := guard.Table{Probe: probe, Tiers: make([][]guard.Server, len(t.Tiers))}
+	for i, tier := range t.Tiers {
+		for _, m := range tier {
+			for _, s := range []guard.Server{{UDP: m.UDP, TCP: m.TCP}, {UDP: m.AltUDP, TCP: m.AltTCP}} {
+				if known := s.UDP.IsValid() || s.TCP.IsValid(); known && !slices.Contains(services, s.UDP) {
+					out.Tiers[i] = append(out.Tiers[i], s)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// keptPatience is how long a start waits for what the guard kept: it tells at once,
+// if it is there.
+const keptPatience = 150 * time.Millisecond
+
+// guardStore keeps a snapshot of endpoints with the guard, which may write on the host.
+type guardStore struct {
+	guard *guard.Client
+	key   string
+}
+
+var _ topology.Store = guardStore{}
+
+// Name implements [topology.Store].
+func (s guardStore) Name() string { return s.key + ", kept by the guard" }
+
+// Load implements [topology.Store].
+func (s guardStore) Load(ctx context.Context) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, keptPatience)
+	defer cancel()
+	return s.guard.Kept(ctx, s.key), nil
+}
+
+// Save implements [topology.Store].
+func (s guardStore) Save(data []byte) error {
+	if !s.guard.Status().Connected {
+		return errors.New("there is no connection to the guard")
+	}
+	s.guard.Keep(s.key, data)
+	return nil
+}
+
+// guardWords says how things stand with the guard.
+func guardWords(s *guard.ClientStatus) string {
+	switch {
+	case !s.Connected:
+		return "no connection to the guard"
+	case !s.State.Owner:
+		return "the guard waits for another one on this node"
+	case !s.State.Applied:
+		return "the guard cannot set up the node: its log says why"
+	case len(s.State.Bypass) > 0:
+		return fmt.Sprintf("queries to %v go past this daemon", s.State.Bypass)
+	}
+	return "guarded"
+}
+
+// notify tells systemd, or whoever else started us and waits at NOTIFY_SOCKET. That
+// nobody hears it changes nothing.
+func notify(getenv func(string) string, state string) {
+	path := getenv("NOTIFY_SOCKET")
+	if path == "" {
+		return
+	}
+	conn, err := net.Dial("unixgram", path) // "@" begins an abstract name for both
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	_, _ = conn.Write([]byte(state))
+}
