@@ -9,23 +9,40 @@ import (
 )
 
 // share asks the servers, or waits for the flight that already asks the same.
-// Without RD a server may answer less, so such a question flies alone.
-func (f *Forwarder) share(ctx context.Context, dst []byte, q *question, z *zone) (e *cache.Entry, ok bool) {
+// Without RD a server may answer less, so such a question flies alone. ok is
+// false for one follower too many.
+func (f *Forwarder) share(ctx context.Context, dst []byte, q *question, z *zone, now time.Duration) (e *cache.Entry, ok bool) {
 	if !q.RD() {
 		return f.fetch(ctx, dst, q, z), true
 	}
-	fl, role := f.flights.join(q.hash, q.key())
-	switch role {
-	case leader:
-		e = f.fetch(ctx, dst, q, z)
-		f.flights.land(q.hash, fl, e)
-		return e, true
-	case follower:
-		f.counters.shared.Add(1)
-		<-fl.done // the leader's own budget bounds the wait
-		return fl.entry, true
+	for again := false; ; again = true {
+		fl, role := f.flights.join(q.hash, q.key(), now)
+		switch {
+		case role == leader:
+			e = f.fetch(ctx, dst, q, z)
+			f.flights.land(q.hash, fl, e)
+			return e, true
+		case role == surplus || !f.follow(fl, z.route):
+			return nil, false
+		}
+		ended := f.now()
+		if again || fl.entry.Kind() != cache.Failure || !fl.joinedLate(now, ended) {
+			return fl.entry, true
+		}
+		now = ended
 	}
-	return nil, false
+}
+
+// follow waits for a flight, whose leader's budget bounds the wait; false when as
+// many of the route wait as may.
+func (f *Forwarder) follow(fl *flight, r *route) bool {
+	defer r.waiting.Add(-1)
+	if r.waiting.Add(1) > r.mayWait() {
+		return false
+	}
+	f.counters.shared.Add(1)
+	<-fl.done
+	return true
 }
 
 // fetch asks the route's servers and keeps what they say. Without an answer it

@@ -3,6 +3,7 @@ package forwarder
 import (
 	"bytes"
 	"sync"
+	"time"
 
 	"github.com/nodens-dns/nodens/forwarder/cache"
 )
@@ -12,6 +13,7 @@ import (
 // give a forger another chance to guess it (RFC 5452 section 5).
 type flight struct {
 	key     []byte
+	began   time.Duration // on Config.Now's clock
 	waiting int           // followers; guarded by the shard's lock
 	done    chan struct{} // closed when entry is set
 	entry   *cache.Entry  // what came of it, never nil then
@@ -40,23 +42,15 @@ const (
 )
 
 // join makes the question of a key a flight of its own, or adds it to the one
-// under way. Two keys with one hash do not share; the second then flies
-// without being found.
-func (f *flights) join(hash uint64, key []byte) (*flight, role) {
+// under way.
+func (f *flights) join(hash uint64, key []byte, now time.Duration) (*flight, role) {
 	s := f.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	fl := s.byKey[hash]
+	fl := s.find(hash, key)
 	switch {
 	case fl == nil:
-		fl = newFlight(key)
-		if s.byKey == nil {
-			s.byKey = make(map[uint64]*flight)
-		}
-		s.byKey[hash] = fl
-		return fl, leader
-	case !bytes.Equal(fl.key, key):
-		return newFlight(key), leader
+		return s.begin(hash, key, now), leader
 	case fl.waiting >= f.maxFollowers:
 		return nil, surplus
 	}
@@ -64,8 +58,50 @@ func (f *flights) join(hash uint64, key []byte) (*flight, role) {
 	return fl, follower
 }
 
-func newFlight(key []byte) *flight {
-	return &flight{key: bytes.Clone(key), done: make(chan struct{})}
+// lead makes the question of a key a flight of its own; nil if one is under way.
+func (f *flights) lead(hash uint64, key []byte, now time.Duration) *flight {
+	s := f.shard(hash)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.find(hash, key) != nil {
+		return nil
+	}
+	return s.begin(hash, key, now)
+}
+
+// find is the flight of a key, nil without one. The lock is held.
+func (s *flightShard) find(hash uint64, key []byte) *flight {
+	if fl := s.byKey[hash]; fl != nil && bytes.Equal(fl.key, key) {
+		return fl
+	}
+	return nil
+}
+
+// begin makes a flight. Two keys with one hash do not share; the second then
+// flies without being found. The lock is held.
+func (s *flightShard) begin(hash uint64, key []byte, now time.Duration) *flight {
+	fl := &flight{key: bytes.Clone(key), began: now, done: make(chan struct{})}
+	if s.byKey == nil {
+		s.byKey = make(map[uint64]*flight)
+	}
+	if s.byKey[hash] == nil {
+		s.byKey[hash] = fl
+	}
+	return fl
+}
+
+// Who comes near the end of a flight that fails has hardly waited, and may have
+// the question asked once more.
+const (
+	longFlight = time.Second // one that failed sooner was told so
+	lateJoin   = 4           // as a part of the flight's length, waited at most
+)
+
+// joinedLate reports whether a follower that came at some time waited for little
+// of a flight that ended now.
+func (fl *flight) joinedLate(came, now time.Duration) bool {
+	took := now - fl.began
+	return took >= longFlight && now-came < took/lateJoin
 }
 
 // land ends a flight with what came of it and wakes its followers.

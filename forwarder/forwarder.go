@@ -224,6 +224,6 @@ func (f *Forwarder) resolve(ctx context.Context, dst []byte, q *question, z *zon
 	case old.Standby(&z.route.Policy, now):
 		return f.renew(q, z, old, now), true
 	}
-	e, ok := f.share(ctx, dst, q, z)
+	e, ok := f.share(ctx, dst, q, z, now)
 	return answered(e), ok
 }

@@ -46,7 +46,7 @@ func (f *Forwarder) renew(q *question, z *zone, old *cache.Entry, now time.Durat
 	p := &z.route.Policy
 	why, resting := old.Resting(now)
 	if !resting {
-		fl := f.refresh(q.hash, q.key(), z)
+		fl := f.refresh(q, z, now)
 		wait := p.Wait()
 		if z.route.dark() {
 			wait = 0
@@ -81,21 +81,28 @@ func await(fl *flight, wait time.Duration) *cache.Entry {
 	}
 }
 
-// refresh has a key asked for in the background, unless it is being asked for
+// refresh has a question asked in the background, unless it is being asked
 // already. It returns the flight, nil for one follower too many.
-func (f *Forwarder) refresh(hash uint64, key []byte, z *zone) *flight {
-	fl, role := f.flights.join(hash, key)
+func (f *Forwarder) refresh(q *question, z *zone, now time.Duration) *flight {
+	fl, role := f.flights.join(q.hash, q.key(), now)
 	switch role {
 	case follower:
 		f.counters.shared.Add(1)
 	case leader:
-		if z.route.busy(1) || !f.background.start(func() { f.fly(fl, hash, z) }) {
-			f.flights.land(hash, fl, f.shed(fl.key, z))
-			return fl
-		}
-		f.counters.renewed.Add(1)
+		f.launch(fl, q.hash, z)
 	}
 	return fl
+}
+
+// launch has a flight fly in the background. Where that cannot be, the flight
+// has landed, and launch returns false.
+func (f *Forwarder) launch(fl *flight, hash uint64, z *zone) bool {
+	if z.route.busy(1) || !f.background.start(func() { f.fly(fl, hash, z) }) {
+		f.flights.land(hash, fl, f.shed(fl.key, z))
+		return false
+	}
+	f.counters.renewed.Add(1)
+	return true
 }
 
 // fly leads a flight for which no client is needed.
@@ -124,6 +131,10 @@ func (f *Forwarder) prefetch(q *question, e *cache.Entry, z *zone, now time.Dura
 		e.Refreshing.Store(false)
 		return
 	}
+	fl := f.flights.lead(q.hash, q.key(), now)
+	if fl == nil || !f.launch(fl, q.hash, z) {
+		e.Refreshing.Store(false)
+		return
+	}
 	f.counters.prefetched.Add(1)
-	f.refresh(q.hash, q.key(), z)
 }

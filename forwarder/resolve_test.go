@@ -59,7 +59,9 @@ func extended(m *dns.Msg) uint16 {
 }
 
 func TestIdenticalMissesShareOneFlight(t *testing.T) {
-	r := newRig(t, dnstest.Addresses(1), func(c *forwarder.Config) { c.MaxFollowers = 1000 })
+	r := newRig(t, dnstest.Addresses(1), func(c *forwarder.Config) {
+		c.MaxFollowers, c.Routes[0].MaxInFlight = 1000, 1000
+	})
 	release := r.server.Hold()
 	const clients = 200
 	var wg sync.WaitGroup

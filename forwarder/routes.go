@@ -35,7 +35,8 @@ type Route struct {
 	Rules *rules.Set
 	// MaxInFlight bounds the questions being asked at one time, at least 1.
 	// Above it clients get a stale answer or SERVFAIL at once: one route whose
-	// servers are dead must not starve the others.
+	// servers are dead must not starve the others. Half as many more may wait for
+	// what others have asked already.
 	MaxInFlight int
 }
 
@@ -52,6 +53,7 @@ type zone struct {
 type route struct {
 	Route
 	inFlight atomic.Int64
+	waiting  atomic.Int64   // followers
 	shed     *atomic.Uint64 // refused because MaxInFlight were in flight
 	// unanswered counts the questions in a row that no server answered.
 	unanswered atomic.Uint32
@@ -79,6 +81,9 @@ func (r *route) dark() bool { return r.unanswered.Load() >= darkAfter }
 func (r *route) busy(share int64) bool {
 	return r.inFlight.Load() >= max(1, int64(r.MaxInFlight)/share)
 }
+
+// mayWait is how many followers the route may have.
+func (r *route) mayWait() int64 { return max(1, int64(r.MaxInFlight)/2) }
 
 // table finds the zone of a name. It never changes once made.
 type table struct {
