@@ -54,6 +54,13 @@ func newUDPSocket(p *udpPool, conn *net.UDPConn, now time.Duration) (*udpSocket,
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
+	var deaf error
+	if err = raw.Control(func(fd uintptr) { deaf = hearErrors(fd, p.addr.Addr()) }); err == nil {
+		err = deaf
+	}
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
 	life := jittered(p.group.cfg.SocketAge)
 	// The reader, too, sees to the age, for sockets that nobody uses.
 	if err := conn.SetReadDeadline(time.Now().Add(life)); err != nil {
@@ -136,10 +143,14 @@ func (s *udpSocket) write(b []byte) error {
 
 func (s *udpSocket) writeTo(fd uintptr) bool {
 	for {
-		_, s.outErr = writeRaw(fd, s.out)
-		if s.outErr != syscall.EINTR {
-			return true
+		switch _, s.outErr = writeRaw(fd, s.out); s.outErr {
+		case syscall.EINTR:
+			continue
+		case nil, syscall.EAGAIN:
+		default:
+			dropReports(fd)
 		}
+		return true
 	}
 }
 
@@ -191,6 +202,7 @@ func (s *udpSocket) takeAll(fd uintptr) bool {
 			return false
 		default: // an ICMP error; the socket stays usable
 			failures++
+			dropReports(fd)
 			s.readErr = err
 			s.signal(err, nil)
 		}
