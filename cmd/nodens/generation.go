@@ -15,6 +15,7 @@ import (
 	"github.com/nodens-dns/nodens/deploy/hostnet"
 	"github.com/nodens-dns/nodens/forwarder"
 	"github.com/nodens-dns/nodens/forwarder/cache"
+	"github.com/nodens-dns/nodens/forwarder/upstream"
 )
 
 // generation is the parts made from one configuration. The next one takes over
@@ -126,7 +127,7 @@ func (d *daemon) prepareRoutes(next, old *generation) error {
 			next.routes = append(next.routes, old.routes[same])
 			continue
 		}
-		r, err := newRoute(spec, d.base)
+		r, err := newRoute(spec, groupOf(old.routes, rc.Zones[0]), d.base)
 		if err != nil {
 			return err
 		}
@@ -140,6 +141,16 @@ func (d *daemon) prepareRoutes(next, old *generation) error {
 		return err
 	}
 	d.warnPlace(next, old)
+	return nil
+}
+
+// groupOf is the group of the route that is called by a zone, nil without one.
+func groupOf(routes []*liveRoute, zone string) *upstream.Group {
+	for _, r := range routes {
+		if r.spec.config.Zones[0] == zone {
+			return r.group
+		}
+	}
 	return nil
 }
 

@@ -56,6 +56,36 @@ func TestReload(t *testing.T) {
 	}
 }
 
+// TestReloadKeepsTheServersCounters changes how a route's servers are asked, and
+// one of them: what was counted of the route and of the server that stays goes on.
+func TestReloadKeepsTheServersCounters(t *testing.T) {
+	one, two, three := newScripted(t, 1, 0), newScripted(t, 2, 0), newScripted(t, 3, 0)
+	config := func(timeout string, servers ...*scripted) string {
+		text := "listen: [127.0.0.1:0]\nroutes: [{zones: [.], choose: sequential, timeout: " + timeout + ", servers: ["
+		for _, s := range servers {
+			text += fmt.Sprintf("%q, ", s.address)
+		}
+		return text + "]}]\n"
+	}
+	h := serve(t, config("1s", one, two))
+	h.expect("udp", h.address(0), "a.example.", 0, "NOERROR 192.0.2.1")
+	for i, c := range []string{config("2s", one, two), config("1s", one, three), config("3s", one, two)} {
+		before := h.current.Load().routes[0]
+		if r := h.reconfigure(c); r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		after := h.current.Load().routes[0]
+		if after == before {
+			t.Fatal("the route was not made anew: this tests nothing")
+		}
+		h.expect("udp", h.address(0), fmt.Sprintf("%d.example.", i), 0, "NOERROR 192.0.2.1")
+		want := uint64(i + 2)
+		if st := after.group.Status(); st.Exchanges < want || st.Targets[0].Sent < want {
+			t.Errorf("%d queries, %d of them to the first server; %d were asked since the start", st.Exchanges, st.Targets[0].Sent, want)
+		}
+	}
+}
+
 func TestReloadWholeOrNotAtAll(t *testing.T) {
 	one, two := newScripted(t, 1, 0), newScripted(t, 2, 0)
 	good := fmt.Sprintf("listen: [127.0.0.1:0]\nroutes: [{zones: [.], servers: [%q]}]\n", one.address)

@@ -67,9 +67,12 @@ type route struct {
 	ready   <-chan struct{} // closed when the group has its first servers
 }
 
-func newRoute(spec routeSpec, b base) (*route, error) {
-	c := spec.config
-	r := &route{spec: spec, group: upstream.New(groupConfig(spec, b))}
+// newRoute makes a route. Its group goes on with the counters of the one before,
+// which may be nil.
+func newRoute(spec routeSpec, before *upstream.Group, b base) (*route, error) {
+	c, asks := spec.config, groupConfig(spec, b)
+	asks.Before = before
+	r := &route{spec: spec, group: upstream.New(asks)}
 	b.log = b.log.With(zap.Strings("zones", c.Zones))
 	var err error
 	switch {

@@ -76,7 +76,7 @@ type attempt struct {
 	plain    bool // without EDNS
 	wasEDNS  bool // without EDNS because the reply to EDNS was a rejection
 	byTCP    bool
-	fallback bool // over TCP because the UDP reply was truncated
+	fallback bool // over TCP because the answer is too long for UDP
 	mixed    bool // the letters of the name are in random case
 	recased  bool // asked again because a reply had other letters
 	alt      bool // at the target's other family

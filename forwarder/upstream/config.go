@@ -77,10 +77,13 @@ type Config struct {
 	Attempts int
 	// RetryMin and RetryMax bound the time after which a silent target's query
 	// is put to another. Default 30 ms and 100 ms, external 100 ms and 400 ms.
+	// While a server answers names in Fast later than that, its silence is borne
+	// for as long as it took, at most half of Budget.
 	RetryMin, RetryMax time.Duration
 	// Spill is how many queries for names in Fast a server of the node tier may
 	// have in flight before some go on to the next tier, 8 to 1024; one of the
-	// zone may have twice as many. Default 32.
+	// zone may have twice as many. Default 0: as many as it answers in 20 ms, 8
+	// to 128, and 32 until that is known.
 	Spill int
 
 	// UDPSize is the reply size we advertise, in bytes. Default 1232, which
@@ -109,6 +112,11 @@ type Config struct {
 	TCPAge time.Duration
 	// TCPDial is how long connecting may take. Default 1 s.
 	TCPDial time.Duration
+
+	// Before is the group that this one takes over from: they count together, for
+	// the route and for each server that is in both, so that no counter falls. It
+	// must be open. Default none.
+	Before *Group
 
 	// MaxOpen bounds the sockets that the group has open, of all kinds.
 	// Default 1024.
@@ -142,7 +150,6 @@ func (c Config) withDefaults() Config {
 	}
 	setDefault(&c.Budget, budget)
 	setDefault(&c.SlowBudget, max(slowBudget, c.Budget))
-	setDefault(&c.Spill, 32)
 	setDefault(&c.Attempts, maxAttempts)
 	c.Attempts = min(c.Attempts, maxAttempts)
 	setDefault(&c.RetryMin, retryMin)

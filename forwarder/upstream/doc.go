@@ -13,9 +13,9 @@
 // step it asks for (steps.go): return the reply, put the question again without
 // EDNS or over TCP, or put it to another target. What a reply asks for is decided
 // in verdict.go; what replies, silences and errors say of the target, in
-// health.go, rtt.go and peak.go. pick.go, health.go, rtt.go, peak.go, hedge.go,
-// spill.go, limit.go and verdict.go are functions over small values and know
-// neither sockets nor clocks.
+// health.go, rtt.go, peak.go and busy.go. pick.go, health.go, rtt.go, peak.go,
+// hedge.go, spill.go, limit.go and verdict.go are functions over small values and
+// know neither sockets nor clocks.
 //
 // Names are of two classes. Fast ones are in the servers' own memory; slow ones
 // have to be asked of others, so that nothing follows for the server from the
@@ -23,9 +23,10 @@
 // slow names, and there these speak for the server, as long as nothing else is
 // answered meanwhile.
 //
-// A target that is silent three times in a row, or is said not to be there, is
-// ejected: it gets no new queries while another may answer. Probes in the
-// background (probe.go) bring it back, and it takes its share step by step. One
+// A target that is silent three times in a row and for 150 ms, or is said not to
+// be there, is ejected: it gets no new queries while another may answer. Probes in
+// the background (probe.go) bring it back, and it takes its share step by step. If
+// they failed meanwhile, the next ejection takes twice as long. A target
 // that the table calls ready after it was not, or that is new, must answer one
 // probe first. There are limits: when fewer than half of the zone and the
 // cluster are left, ejections there are ignored, and when every target is out,
@@ -36,18 +37,37 @@
 // time. Retries are free, because they replace what was lost; hedges add load,
 // and have a budget.
 //
-// A node whose own server has too much to do hands queries on: from Config.Spill
-// in flight on, if the chosen server of the next tier has less than half as many,
-// and a part of all when the server loses some and the next does not (pick.go,
-// spill.go). In-flight queries show overload before the server's buffer is full,
-// and before its latency does, which shows what is asked as much as who answers.
+// A node whose own server has too much to do hands queries on: from so many in
+// flight on as it answers in 20 ms, if the chosen server of the next tier has less
+// than half as many, and a part of all when the server loses some and the next
+// does not (busy.go, pick.go, spill.go). In-flight queries show overload before
+// the server's buffer is full, and before its latency does, which shows what is
+// asked as much as who answers. Where nobody has anything to spare, late answers
+// make retries wait.
+//
 // The parameters come from a simulation with these exchanges (see the tests):
-// three servers of 2 workers and 2 ms, the clients of one node offering 160 % of
-// what its server bears. All limits from 8 to 64 lose nothing, keep 61 % local
-// there, and all at 60 % load; the 99th percentile is limit x 1 ms, the service
-// time over the workers. The default of 32 bears a pause of 30 ms at 1000 misses
-// a second without moving load, and costs 3 ms when a query takes 0.1 ms. Without
-// a limit 4 % are lost, and half wait for 0.25 s.
+// three servers of 2 workers and 2 ms, so of 1000 queries a second each, with
+// room for 256 that wait.
+//
+//   - The clients of one node ask for 160 %, those of the others for 20 %. Limits
+//     of 8, 32 and 64 in flight lose nothing and keep 62 % local, with a 99th
+//     percentile of limit x 1 ms: 9, 32 and 64 ms. As many as are answered in
+//     20 ms come to 20 ms. At 60 % everywhere all limits keep everything local.
+//     Without a limit 4 % are lost, and half wait for 0.25 s.
+//   - One server takes ten times as long for a while. A limit of 32 means 0.3 s
+//     of waiting there, which retries and ejections cut short: 37 % local, and
+//     95 % when it is well again. With 20 ms, which are at least 8 queries: 57 %
+//     and 99 %, no ejection, a quarter of the retries.
+//   - All servers pause for 0.5 s at 60 % or 80 % load, and go on with full
+//     queues. When retries go out after 100 ms at most, each query lies in two
+//     queues: 2 % and 11 % are lost, and it never ends. When they wait for half as
+//     long again as late answers took, which sinks by two thirds a second,
+//     nothing is lost at 60 %, 2 % at 80 % (more than fits comes in the pause),
+//     and it is over after one and three seconds.
+//
+// 20 ms are less than the least retry time. At most 128 leave room in a server's
+// buffer for other nodes; at least 8 are in flight in any burst of a node with
+// little to do.
 //
 // Servers outside the cluster are asked over UDP in letters of mixed case
 // (mixcase.go) or over TLS (tls.go), and no more often than they bear. Any server

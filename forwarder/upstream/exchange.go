@@ -48,6 +48,7 @@ type exchange struct {
 	bestTier uint8
 	hasBest  bool
 	rejected uint8 // SERVFAILs that came
+	halves   uint8 // and replies that were half an answer
 	freed    bool  // the free retry of a stale connection was used
 	failedAt netip.AddrPort
 	failure  error
@@ -151,10 +152,10 @@ func (x *exchange) patience(a *attempt) time.Duration {
 	return a.sentAt + 2*x.group.cfg.RetryMax
 }
 
-// keep makes a's reply the one to return. A truncated reply is better than a
+// keep makes a's reply the one to return. Part of an answer is better than a
 // failure, and the last failure than an earlier one.
-func (x *exchange) keep(a *attempt, v verdict) {
-	if x.hasBest && x.best.TC && v == askOther {
+func (x *exchange) keep(a *attempt) {
+	if x.hasBest && isAnswer(x.best.RCode) && !isAnswer(a.reply.RCode) {
 		return
 	}
 	x.dst = append(x.dst[:0], a.reply.Msg...)

@@ -100,12 +100,13 @@ func TestSilentServerIsRetriedElsewhere(t *testing.T) {
 			t.Errorf("query %d took %v", i, took)
 		}
 	}
-	// Three misses make it suspect; from then on it gets trials only.
+	// Three misses and more in 150 ms make it suspect; from then on it gets trials
+	// only. Each is counted after 25 ms, when a copy goes to the other.
 	ts := g.Status().Targets[0]
-	if !ts.Out || ts.Timeouts != 3 {
+	if !ts.Out || ts.Timeouts < 3 || ts.Timeouts > 7 {
 		t.Errorf("suspect %v after %d timeouts", ts.Out, ts.Timeouts)
 	}
-	if n := dead.count(); n < 3 || n > 5 {
+	if n := dead.count(); n < 3 || n > 9 {
 		t.Errorf("the dead server was asked %d times", n)
 	}
 }

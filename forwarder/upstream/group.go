@@ -23,7 +23,7 @@ type Group struct {
 	exchanges sync.Pool    // *exchange
 	buffers   sync.Pool    // *[wire.MaxMessage]byte, to read datagrams into
 	open      atomic.Int64 // sockets and connections
-	count     counters
+	count     *counters
 	hedges    hedges
 	whileOut  limit // of packets while every target is out
 	packets   limit // of all, with Config.PacketRate
@@ -36,6 +36,7 @@ type Group struct {
 	known   map[netip.AddrPort]*target // of the snapshot, by their first address
 	leaving map[path]*time.Timer       // removed, not yet closed
 	watches map[*score]*watch          // of the node tier
+	tallies map[netip.AddrPort]*tally  // of the group before
 	started bool                       // the prober
 	closed  bool
 }
@@ -63,6 +64,8 @@ func New(cfg Config) *Group {
 		leaving: map[path]*time.Timer{},
 		watches: map[*score]*watch{},
 	}
+	g.count, g.tallies = cfg.Before.counted()
+	g.cfg.Before = nil // it may go
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.exchanges.New = func() any { return newExchange(g) }
 	g.buffers.New = func() any { return new([wire.MaxMessage]byte) }
@@ -71,6 +74,21 @@ func New(cfg Config) *Group {
 	g.fast = newZoneSet(g.cfg.Fast)
 	g.prober = newProber(g)
 	return g
+}
+
+// counted is what a group counted, for the one that takes over from it. There
+// may be none.
+func (g *Group) counted() (*counters, map[netip.AddrPort]*tally) {
+	if g == nil {
+		return &counters{}, nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	tallies := make(map[netip.AddrPort]*tally, len(g.known))
+	for addr, t := range g.known {
+		tallies[addr] = t.score.tally
+	}
+	return g.count, tallies
 }
 
 // Update replaces the servers. Exchanges read the whole old table or the whole
@@ -235,16 +253,31 @@ func (g *Group) ejected(t *target, cause error) {
 // was.
 func (g *Group) learnLate(s *score, was asked, code wire.RCode) {
 	now := g.cfg.Now()
-	if took := now - was.at; took <= 2*g.cfg.RetryMax {
+	took, most := now-was.at, 2*g.cfg.RetryMax
+	if took <= most {
 		s.took(now, took, was.class, was.speaks)
+	}
+	if was.class == fast {
+		g.noteLate(s, now, took)
+		most = g.cfg.Budget
+	}
+	if took <= most {
 		g.noteReply(s, now, was.speaks && (g.cfg.External || isAnswer(code)))
+	}
+}
+
+// noteLate notes how long a reply about a name that the server knows by heart
+// took, if that is longer than silences are borne.
+func (g *Group) noteLate(s *score, now, took time.Duration) {
+	if took > g.cfg.RetryMax && took <= g.cfg.Budget {
+		s.late(took, now, g.cfg.RetryMax)
 	}
 }
 
 // Status reads the counters. They are read one after the other, not at one
 // moment.
 func (g *Group) Status() Status {
-	now, c := g.cfg.Now(), &g.count
+	now, c := g.cfg.Now(), g.count
 	s := Status{
 		Exchanges: c.exchanges.Load(), Attempts: c.attempts.Load(), Retries: c.retries.Load(),
 		Probes: c.probes.Load(), Looped: c.looped.Load(), Held: c.held.Load(), Exhausted: c.exhausted.Load(),

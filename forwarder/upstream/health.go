@@ -4,9 +4,14 @@ import "time"
 
 const (
 	missesToEject = 3
-	goodToReturn  = 2 // probes, one when the target was never in use or nothing else is
+	// silenceToEject is for how long nothing must have come from the time that
+	// the first of them was asked: a process that does not get a processor for a
+	// moment leaves many queries at once without an answer.
+	silenceToEject = 150 * time.Millisecond
 
-	ejectFirst  = time.Second      // doubled with each ejection,
+	goodToReturn = 2 // probes, one when the target was never in use or nothing else is
+
+	ejectFirst  = time.Second      // doubled after each ejection in which probes failed,
 	ejectMost   = 30 * time.Second // up to this,
 	calmAfter   = 30 * time.Second // and halved again after each such good time
 	ejectJitter = 0.2              // spreads what many nodes do: within a fifth
@@ -23,10 +28,12 @@ const (
 // back. There is no state that good replies do not end.
 type health struct {
 	misses   uint8         // silences in a row
+	silentAt time.Duration // when the first of them was asked
 	level    uint8         // ejections that are remembered
 	good     uint8         // good replies in a row while out
 	out      bool          // ejected, or fresh
 	fresh    bool          // out because it was never seen to work
+	proved   bool          // out for good reason: what was asked since failed, too
 	ramps    bool          // came back to take its share step by step
 	failedAt time.Duration // the last failure
 	outAt    time.Duration // when it went out
@@ -34,23 +41,40 @@ type health struct {
 	backAt   time.Duration // when it came back last
 }
 
-// missed is the state after a silence. jitter is in [0, 1).
-func (h health) missed(now time.Duration, jitter float64) health {
+// missed is the state after a silence about what was asked at the given time.
+// jitter is in [0, 1).
+func (h health) missed(asked, now time.Duration, jitter float64) health {
 	h.failedAt, h.good = now, 0
+	if h.misses == 0 {
+		h.silentAt = asked
+	}
 	h.misses = min(h.misses+1, missesToEject)
-	if h.out || h.misses < missesToEject {
+	switch {
+	case h.out:
+		return h.proof(asked)
+	case h.misses < missesToEject, now-h.silentAt < silenceToEject:
 		return h
 	}
 	return h.eject(now, jitter)
 }
 
 // failed is the state after a hard error: refused, unreachable, reset.
-func (h health) failed(now time.Duration, jitter float64) health {
+func (h health) failed(asked, now time.Duration, jitter float64) health {
 	h.failedAt, h.good = now, 0
 	if h.out {
-		return h
+		return h.proof(asked)
 	}
 	return h.eject(now, jitter)
+}
+
+// proof has the next ejection take longer, once, if what failed was asked while
+// the target was out. One that was out for a mere pause answers all probes, and
+// is not to be kept away for longer and longer.
+func (h health) proof(asked time.Duration) health {
+	if !h.fresh && !h.proved && asked >= h.outAt {
+		h.proved, h.level = true, min(h.level+1, 10)
+	}
+	return h
 }
 
 func (h health) eject(now time.Duration, jitter float64) health {
@@ -58,7 +82,7 @@ func (h health) eject(now time.Duration, jitter float64) health {
 	wait := min(ejectFirst<<level, ejectMost)
 	factor := 1 + ejectJitter*(2*jitter-1)
 	return health{
-		misses: h.misses, level: min(level+1, 10), out: true, failedAt: now,
+		misses: h.misses, silentAt: h.silentAt, level: level, out: true, failedAt: now,
 		outAt: now, until: now + time.Duration(float64(wait)*factor), backAt: h.backAt,
 	}
 }

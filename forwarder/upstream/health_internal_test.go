@@ -9,55 +9,84 @@ const middle = 0.5 // no jitter
 
 func TestEjection(t *testing.T) {
 	t.Run("three silences in a row", func(t *testing.T) {
-		h := health{}.missed(1*ms, middle).missed(2*ms, middle)
+		h := health{}.missed(0, 30*ms, middle).missed(100*ms, 130*ms, middle)
 		if h.out {
 			t.Fatal("out after two")
 		}
-		if got := h.replied(3*ms, true, false).missed(4*ms, middle); got.out || got.misses != 1 {
+		if got := h.replied(140*ms, true, false).missed(150*ms, 180*ms, middle); got.out || got.misses != 1 {
 			t.Errorf("a reply did not end the row: %+v", got)
 		}
-		if h = h.missed(3*ms, middle); !h.ejected() || h.until != 1003*ms || h.failedAt != 3*ms {
+		if h = h.missed(120*ms, 150*ms, middle); !h.ejected() || h.until != 1150*ms || h.failedAt != 150*ms {
 			t.Errorf("%+v", h)
+		}
+	})
+	t.Run("many silences in one pause", func(t *testing.T) {
+		h := health{}
+		for asked := 10 * ms; asked < 129*ms; asked += ms {
+			if h = h.missed(asked, asked+30*ms, middle); h.out {
+				t.Fatalf("out %v after the first was asked", asked+20*ms)
+			}
+		}
+		if h = h.missed(130*ms, 160*ms, middle); !h.ejected() {
+			t.Errorf("a longer one is borne: %+v", h)
 		}
 	})
 	t.Run("one hard error", func(t *testing.T) {
-		if h := (health{}).failed(ms, middle); !h.ejected() || h.until != 1001*ms {
+		if h := (health{}).failed(0, ms, middle); !h.ejected() || h.until != 1001*ms {
 			t.Errorf("%+v", h)
 		}
 	})
-	t.Run("failures while out change nothing but the order", func(t *testing.T) {
-		h := health{}.failed(ms, middle)
+	t.Run("failures while out change the order, and the next one once", func(t *testing.T) {
+		h := health{}.failed(0, ms, middle)
 		for range 50 {
-			h = h.missed(2*ms, middle).failed(3*ms, middle)
+			h = h.missed(2*ms, 2*ms, middle).failed(2*ms, 3*ms, middle)
 		}
 		if h.until != 1001*ms || h.level != 1 || h.failedAt != 3*ms {
 			t.Errorf("%+v", h)
 		}
 	})
 	t.Run("jitter", func(t *testing.T) {
-		if low, high := (health{}).failed(0, 0).until, (health{}).failed(0, 1).until; low != 800*ms || high != 1200*ms {
+		if low, high := (health{}).failed(0, 0, 0).until, (health{}).failed(0, 0, 1).until; low != 800*ms || high != 1200*ms {
 			t.Errorf("%v to %v", low, high)
 		}
 	})
-	t.Run("each takes twice as long, until calm returns", func(t *testing.T) {
-		h, now := health{}, time.Duration(0)
+	// again ejects a target, lets something happen while it is out, and has it
+	// return.
+	again := func(h health, now time.Duration, meanwhile func(health) health) (health, time.Duration) {
+		h = meanwhile(h.failed(now, now, middle))
+		return h.replied(h.until, true, false).replied(h.until, true, false), h.until - now
+	}
+	t.Run("each takes twice as long while probes fail, until calm returns", func(t *testing.T) {
+		h, took, now := health{}, time.Duration(0), time.Duration(0)
 		for i, want := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
-			if h = h.failed(now, middle); h.until-now != want*time.Second {
-				t.Errorf("ejection %d: %v, want %ds", i, h.until-now, want)
+			h, took = again(h, now, func(h health) health { return h.missed(now+100*ms, now+200*ms, middle) })
+			if took != want*time.Second || h.out {
+				t.Errorf("ejection %d: %v, want %ds; %+v", i, took, want, h)
 			}
-			now = h.until
-			h = h.replied(now, true, false).replied(now, true, false)
-			now += time.Second
+			now += took + time.Second
 		}
 		now += 4 * calmAfter
-		if h = h.failed(now, middle); h.until-now != 8*time.Second {
+		if h = h.failed(now, now, middle); h.until-now != 8*time.Second {
 			t.Errorf("after calm: %v", h.until-now)
+		}
+	})
+	t.Run("all take as long while probes are good", func(t *testing.T) {
+		h, took, now := health{}, time.Duration(0), time.Duration(0)
+		for i := range 5 {
+			h, took = again(h, now, func(h health) health {
+				// What was asked before is still unanswered; then a probe is good.
+				return h.missed(now-10*ms, now+20*ms, middle).replied(now+100*ms, true, false)
+			})
+			if took != time.Second || h.out {
+				t.Errorf("ejection %d: %v; %+v", i, took, h)
+			}
+			now += took + time.Second
 		}
 	})
 }
 
 func TestReturn(t *testing.T) {
-	failed := health{}.failed(0, middle)
+	failed := health{}.failed(0, 0, middle)
 	t.Run("two good replies, not too early", func(t *testing.T) {
 		h := failed.replied(100*ms, true, false).replied(200*ms, true, false)
 		if !h.out {
@@ -72,7 +101,7 @@ func TestReturn(t *testing.T) {
 		if !h.out {
 			t.Error("back after one")
 		}
-		if h = h.missed(2100*ms, middle).replied(2200*ms, true, false); !h.out {
+		if h = h.missed(2100*ms, 2100*ms, middle).replied(2200*ms, true, false); !h.out {
 			t.Error("back after one, a silence and one")
 		}
 	})
@@ -102,7 +131,7 @@ func TestReturn(t *testing.T) {
 }
 
 func TestRamp(t *testing.T) {
-	h := health{}.failed(0, middle)
+	h := health{}.failed(0, 0, middle)
 	if h.share(ms) != 0 {
 		t.Errorf("out: %v", h.share(ms))
 	}
@@ -121,7 +150,7 @@ func TestRamp(t *testing.T) {
 func TestNeverForEver(t *testing.T) {
 	h := health{}
 	for now := time.Duration(0); now < 24*time.Hour; now += 50 * ms {
-		if h = h.failed(now, 0.999).missed(now, 0); h.until > now+37*time.Second {
+		if h = h.failed(now, now, 0.999).missed(now, now, 0); h.until > now+37*time.Second {
 			t.Fatalf("at %v: %+v", now, h)
 		}
 	}
@@ -148,7 +177,7 @@ func TestScore(t *testing.T) {
 	})
 	t.Run("an ejection is told once", func(t *testing.T) {
 		s := newScore()
-		if !s.failed(0) || s.failed(ms) || s.missed(ms, 2*ms) {
+		if !s.failed(0, 0) || s.failed(0, ms) || s.missed(ms, 2*ms) {
 			t.Error("not exactly once")
 		}
 	})
@@ -173,7 +202,7 @@ func TestProbePlan(t *testing.T) {
 			}
 		}
 	}
-	failed := health{}.failed(0, middle)
+	failed := health{}.failed(0, 0, middle)
 	t.Run("while out", func(t *testing.T) {
 		run(t, &probePlan{}, failed, false, step{99 * ms, false}, step{100 * ms, true}, step{349 * ms, false},
 			step{350 * ms, true}, step{1349 * ms, false}, step{1350 * ms, true}, step{2350 * ms, true}, step{3350 * ms, true})

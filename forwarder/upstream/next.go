@@ -98,10 +98,15 @@ func (x *exchange) hedgeAfter(a *attempt) time.Duration {
 	return hedgeSlow(s.estimate(x.class))
 }
 
-// retryAfter is how long a target's silence is borne.
+// retryAfter is how long a target's silence is borne. One that answers late has
+// much to do: a copy of what lies in its queue already would make it more.
 func (x *exchange) retryAfter(t *target) time.Duration {
-	low, high := x.group.cfg.retryBounds(x.class)
+	cfg := &x.group.cfg
+	low, high := cfg.retryBounds(x.class)
 	retry := t.score.estimate(x.class).retryTime(low, high)
+	if x.class == fast {
+		retry = max(retry, t.score.patience(x.now, cfg.Budget))
+	}
 	if t.member.State == Draining {
 		retry = min(retry, max(drainingRetry, x.group.cfg.RetryMin))
 	}
@@ -109,7 +114,7 @@ func (x *exchange) retryAfter(t *target) time.Duration {
 }
 
 func (x *exchange) countAttempt(t *target, spilled bool) {
-	c := &x.group.count
+	c := x.group.count
 	c.attempts.Add(1)
 	switch {
 	case x.made > 1:
@@ -132,12 +137,9 @@ func (x *exchange) untried() bool {
 func (x *exchange) chooseIndex() (index int, spilled bool) {
 	cfg := &x.group.cfg
 	x.look()
-	w := wish{policy: cfg.Policy, past: -1, retry: x.made > 0}
+	w := wish{policy: cfg.Policy, past: -1, retry: x.made > 0, spill: x.class == fast}
 	if x.made == 1 {
 		w.past = int(x.slots[0].to.tier)
-	}
-	if x.class == fast {
-		w.spill = int32(cfg.Spill)
 	}
 	if len(x.cands) > 1 {
 		w.random = [3]float64{rand.Float64(), rand.Float64(), rand.Float64()}
@@ -154,7 +156,7 @@ func (x *exchange) look() {
 	x.targets = x.group.snapshot.Load().targets
 	x.cands = x.cands[:0]
 	for _, t := range x.targets {
-		c := t.candidate(x.now, x.class)
+		c := t.candidate(&x.group.cfg, x.now, x.class)
 		if share := t.score.state().share(x.now); share < 1 && !c.out && !x.group.cfg.External {
 			c.resting = rand.Float64() >= share
 		}

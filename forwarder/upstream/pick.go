@@ -12,6 +12,7 @@ type candidate struct {
 	answered bool          // not to be asked: its reply was not good enough, or it leads back to us
 	tried    uint8         // attempts of this exchange at it
 	inFlight int32         // of fast names
+	bears    int32         // in flight, from which others go on to the next tier
 	leaving  float64       // the part of its queries that goes on to the next tier
 	lossRate float64       // the part of attempts that it lost of late
 	failedAt time.Duration // its last failure, if it is out
@@ -27,9 +28,9 @@ type wish struct {
 	past int
 	// retry is set for every attempt but the first.
 	retry bool
-	// spill is how many queries in flight a target of the node tier may have
-	// before others go on to the next tier; 0 for no limit.
-	spill int32
+	// spill is set for names whose queries go on to the next tier from a target
+	// that has too much to do.
+	spill bool
 	// random are random numbers in [0, 1).
 	random [3]float64
 }
@@ -39,7 +40,7 @@ type wish struct {
 // spilled says that a nearer one has too much to do.
 func choose(cands []candidate, w wish) (index int, spilled bool) {
 	i := chooseBeyond(cands, w, -1)
-	if i < 0 || w.spill == 0 || w.retry {
+	if i < 0 || !w.spill || w.retry {
 		return i, false
 	}
 	for {
@@ -55,10 +56,10 @@ func choose(cands []candidate, w wish) (index int, spilled bool) {
 // that has too much to do, -1 when it stays.
 func spillTo(cands []candidate, w wish, i int) int {
 	here := &cands[i]
-	if here.tier >= ClusterTier || here.leaving == 0 && here.inFlight < w.spill {
+	limit := here.bears
+	if here.tier >= ClusterTier || here.leaving == 0 && here.inFlight < limit {
 		return -1
 	}
-	limit := w.spill
 	if here.tier == ZoneTier {
 		limit *= spillZone
 	}

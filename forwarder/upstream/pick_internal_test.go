@@ -97,8 +97,12 @@ func TestChoosePolicies(t *testing.T) {
 }
 
 func TestSpill(t *testing.T) {
-	at := func(tier uint8, inFlight int32) candidate { return candidate{tier: tier, inFlight: inFlight, load: 1} }
-	leaving := func(part float64) candidate { return candidate{tier: NodeTier, leaving: part, lossRate: 0.05} }
+	at := func(tier uint8, inFlight int32) candidate {
+		return candidate{tier: tier, inFlight: inFlight, bears: 8, load: 1}
+	}
+	leaving := func(part float64) candidate {
+		return candidate{tier: NodeTier, bears: 8, leaving: part, lossRate: 0.05}
+	}
 	losing := func(rate float64) candidate { return candidate{tier: ZoneTier, lossRate: rate} }
 	out := candidate{tier: ZoneTier, out: true}
 	tests := map[string]struct {
@@ -124,7 +128,7 @@ func TestSpill(t *testing.T) {
 		"and keep the rest":               {[]candidate{leaving(0.2), at(1, 5)}, 0.2, 0},
 	}
 	for name, tc := range tests {
-		w := wish{past: -1, spill: 8, random: [3]float64{0, 0, tc.random}}
+		w := wish{past: -1, spill: true, random: [3]float64{0, 0, tc.random}}
 		got, spilled := choose(tc.cands, w)
 		if got != tc.want || spilled != (tc.want != 0) {
 			t.Errorf("%s: %d (spilled %v), want %d", name, got, spilled, tc.want)

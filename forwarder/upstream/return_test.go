@@ -142,6 +142,8 @@ func TestLateReplies(t *testing.T) {
 		t.Run(map[bool]string{false: "UDP", true: "TCP"}[tcp], func(t *testing.T) {
 			entered := make(chan struct{}, 9)
 			ended := make(chan struct{})
+			end := sync.OnceFunc(func() { close(ended) })
+			t.Cleanup(end)
 			late := serve(t, func(r *request) {
 				entered <- struct{}{}
 				<-ended
@@ -154,11 +156,12 @@ func TestLateReplies(t *testing.T) {
 			for range 3 {
 				mustAnswer(t, g, "a.test", wire.NoError)
 				<-entered
+				time.Sleep(50 * time.Millisecond)
 			}
 			if ts := g.Status().Targets[0]; !ts.Out {
 				t.Fatalf("target %+v", ts)
 			}
-			close(ended)
+			end()
 			waitFor(t, "the server is back", func() bool { return !g.Status().Targets[0].Out })
 		})
 	}

@@ -16,6 +16,9 @@ type score struct {
 	rtt        [classCount]atomic.Uint64 // estimates, packed
 	peak       atomic.Uint64             // of what speaks for the target
 	near       atomic.Bool               // in the node tier
+	busyAt     atomic.Int64              // of the last reply, if it left others in flight; -1 otherwise
+	pace       atomic.Int64              // mean time between replies while it is busy; 0 before
+	lateness   atomic.Uint64             // peak of answers that came late
 	samples    atomic.Uint32             // in peak
 	inFlight   [classCount]atomic.Int32
 	losses     losses
@@ -28,14 +31,20 @@ type score struct {
 
 	barredUntil atomic.Int64 // it leads back to us: not asked until then
 
+	*tally
+}
+
+// tally is what was counted of a target. The next group may count on.
+type tally struct {
 	sent, timeouts, hardErrors, ejections atomic.Uint64
 	ignored                               [IgnoredKinds]atomic.Uint64
 	replies                               [RCodeClasses]histogram
 }
 
 func newScore() *score {
-	s := &score{}
+	s := &score{tally: new(tally)}
 	s.lastReply.Store(-1)
+	s.busyAt.Store(-1)
 	return s
 }
 
@@ -97,6 +106,7 @@ func (s *score) distance() (least, decay time.Duration) {
 // replied notes a reply: whatever it says, the server lives.
 func (s *score) replied(now time.Duration, good, lone bool) {
 	s.lastReply.Store(int64(now))
+	s.paced(now)
 	for {
 		old := s.health.Load()
 		if old == nil {
@@ -115,26 +125,26 @@ func (s *score) replied(now time.Duration, good, lone bool) {
 // slow, but the name.
 func (s *score) missed(sentAt, now time.Duration) (ejected bool) {
 	s.timeouts.Add(1)
-	return s.silentSince(sentAt) && s.step(health.missed, now)
+	return s.silentSince(sentAt) && s.step(health.missed, sentAt, now)
 }
 
 func (s *score) silentSince(at time.Duration) bool { return s.lastReply.Load() < int64(at) }
 
-// failed notes a hard error, and reports whether the target is out now that was
-// not before.
-func (s *score) failed(now time.Duration) (ejected bool) {
+// failed notes a hard error in place of an answer to what was sent at the given
+// time, and reports whether the target is out now that was not before.
+func (s *score) failed(sentAt, now time.Duration) (ejected bool) {
 	s.hardErrors.Add(1)
-	return s.step(health.failed, now)
+	return s.step(health.failed, sentAt, now)
 }
 
-func (s *score) step(next func(health, time.Duration, float64) health, now time.Duration) (ejected bool) {
+func (s *score) step(next func(h health, asked, now time.Duration, jitter float64) health, asked, now time.Duration) (ejected bool) {
 	for {
 		old := s.health.Load()
 		was := health{}
 		if old != nil {
 			was = *old
 		}
-		h := next(was, now, rand.Float64())
+		h := next(was, asked, now, rand.Float64())
 		if s.health.CompareAndSwap(old, &h) {
 			if h.out && !was.out {
 				s.ejections.Add(1)

@@ -33,7 +33,23 @@ type simServer struct {
 	mu     sync.Mutex
 	busy   int
 	queue  []func()
+	slow   time.Duration // more for each query
+	paused time.Time     // nothing is done before
 	silent atomic.Bool
+}
+
+// slower has each query take so much longer.
+func (s *simServer) slower(by time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.slow = by
+}
+
+// pause has the server do nothing for a while; what comes waits in its queue.
+func (s *simServer) pause(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.paused = time.Now().Add(d)
 }
 
 // arrive has the server work on a query, then call done.
@@ -50,8 +66,9 @@ func (s *simServer) arrive(done func()) {
 	}
 }
 
+// work does one query. The lock is held.
 func (s *simServer) work(done func()) {
-	time.AfterFunc(simService, func() {
+	time.AfterFunc(simService+s.slow+max(time.Until(s.paused), 0), func() {
 		if !s.silent.Load() {
 			done()
 		}
@@ -172,11 +189,12 @@ func (w *simWorld) node(own int, servers []*simServer) *Group {
 type simResult struct {
 	mu          sync.Mutex
 	asked, lost int
-	took        []time.Duration
-	first       Status // of the first node
+	took, tail  []time.Duration // of all, and of those asked in the last quarter
+	first       Status          // of the first node
+	before      Status          // the same when the last quarter began
 }
 
-func (r *simResult) note(took time.Duration, err error) {
+func (r *simResult) note(took time.Duration, err error, last bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.asked++
@@ -185,15 +203,31 @@ func (r *simResult) note(took time.Duration, err error) {
 		return
 	}
 	r.took = append(r.took, took)
+	if last {
+		r.tail = append(r.tail, took)
+	}
 }
 
-func (r *simResult) percentile(p float64) time.Duration {
-	slices.Sort(r.took)
-	return r.took[min(int(p*float64(len(r.took))), len(r.took)-1)]
+func (r *simResult) percentile(p float64) time.Duration { return percentile(r.took, p) }
+
+func percentile(took []time.Duration, p float64) time.Duration {
+	slices.Sort(took)
+	return took[min(int(p*float64(len(took))), len(took)-1)]
 }
 
-func (r *simResult) local() float64 {
-	return float64(r.first.Served[NodeTier]) / float64(r.first.Served[NodeTier]+r.first.Served[ClusterTier])
+func (r *simResult) local() float64 { return localOf(r.first.Served) }
+
+// localTail is the same for the last quarter.
+func (r *simResult) localTail() float64 {
+	served := r.first.Served
+	for i := range served {
+		served[i] -= r.before.Served[i]
+	}
+	return localOf(served)
+}
+
+func localOf(served [tierCount]uint64) float64 {
+	return float64(served[NodeTier]) / float64(served[NodeTier]+served[ClusterTier])
 }
 
 // run lets the world go on for its length.
@@ -218,6 +252,8 @@ func (w simWorld) run(t *testing.T) *simResult {
 			groups = append(groups, g)
 			clients.Go(func() { simClients(g, rate, w.length, r.note) })
 		}
+		time.Sleep(w.length * 3 / 4)
+		r.before = groups[0].Status()
 		clients.Wait()
 		r.first = groups[0].Status()
 		for _, g := range groups {
@@ -229,16 +265,18 @@ func (w simWorld) run(t *testing.T) *simResult {
 }
 
 // simClients asks in random intervals, whatever became of earlier queries.
-func simClients(g *Group, rate float64, length time.Duration, note func(time.Duration, error)) {
+func simClients(g *Group, rate float64, length time.Duration, note func(took time.Duration, err error, last bool)) {
 	random := rand.New(rand.NewPCG(1, uint64(rate)))
 	q := probeQuery("a.cluster.local", wire.TypeA)
 	var waiting sync.WaitGroup
-	for end := time.Now().Add(length); time.Now().Before(end); {
+	end := time.Now().Add(length)
+	tail := end.Add(-length / 4)
+	for time.Now().Before(end) {
 		time.Sleep(time.Duration(random.ExpFloat64() / rate * float64(time.Second)))
 		waiting.Go(func() {
 			start := time.Now()
 			_, err := g.Exchange(context.Background(), nil, &q)
-			note(time.Since(start), err)
+			note(time.Since(start), err, start.After(tail))
 		})
 	}
 	waiting.Wait()
@@ -248,8 +286,8 @@ func simClients(g *Group, rate float64, length time.Duration, note func(time.Dur
 func (r *simResult) check(t *testing.T, what string, most time.Duration) {
 	t.Helper()
 	f, round := &r.first, 10*time.Microsecond
-	t.Logf("%s: lost %d of %d, p50 %v, p99 %v, p99.9 %v; the first node: local %.1f %%, spills %d, hedges %d, retries %d, ejections %v, panics %v, held %d",
-		what, r.lost, r.asked, r.percentile(0.5).Round(round), r.percentile(0.99).Round(round), r.percentile(0.999).Round(round),
+	t.Logf("%s: lost %d of %d, p50 %v, p99 %v, p99.9 %v, at the end %v; the first node: local %.1f %%, spills %d, hedges %d, retries %d, ejections %v, panics %v, held %d",
+		what, r.lost, r.asked, r.percentile(0.5).Round(round), r.percentile(0.99).Round(round), r.percentile(0.999).Round(round), percentile(r.tail, 0.99).Round(round),
 		100*r.local(), f.Spills[ClusterTier], f.Hedges[NodeTier]+f.Hedges[ClusterTier], f.Retries, f.Ejections, f.Panics, f.Held)
 	if r.lost > 0 {
 		t.Errorf("%s: %d lost", what, r.lost)
@@ -263,19 +301,66 @@ func (r *simResult) check(t *testing.T, what string, most time.Duration) {
 // clients of one node offer 160 % of what its server can bear, or those of all
 // nodes 60 %.
 func TestSimulatedOverload(t *testing.T) {
-	for _, spill := range []int{8, 32, 64} {
+	for spill, from := range map[int]string{0: "as many as it bears", 8: "8", 32: "32", 64: "64"} {
 		w := simWorld{cfg: Config{Spill: spill}, rates: []float64{600, 600, 600}, length: 5 * time.Second}
 		even := w.run(t)
-		even.check(t, fmt.Sprintf("from %d on, 60 %% everywhere", spill), 20*time.Millisecond)
+		even.check(t, "from "+from+" on, 60 % everywhere", 20*time.Millisecond)
 		if even.local() < 0.97 {
 			t.Errorf("%.1f %% stayed local", 100*even.local())
 		}
 		w.rates = []float64{1600, 200, 200}
 		hot := w.run(t)
-		hot.check(t, fmt.Sprintf("from %d on, 160 %% on one node", spill), 100*time.Millisecond)
+		hot.check(t, "from "+from+" on, 160 % on one node", 100*time.Millisecond)
 		if hot.local() < 0.5 {
 			t.Errorf("%.1f %% stayed local", 100*hot.local())
 		}
+	}
+}
+
+// TestSimulatedPause has all servers do nothing for a moment, so that their queues
+// are full when they go on. They have to get through by themselves with what is
+// asked meanwhile.
+func TestSimulatedPause(t *testing.T) {
+	for _, tt := range []struct {
+		rate float64
+		lost float64 // part of all, at most: what comes in the pause is more than fits
+	}{{600, 0}, {800, 0.05}} {
+		w := simWorld{
+			rates: []float64{tt.rate, tt.rate, tt.rate}, length: 14 * time.Second,
+			half: func(servers []*simServer) {
+				for _, s := range servers {
+					s.pause(500 * time.Millisecond)
+				}
+			},
+		}
+		r := w.run(t)
+		lost := r.lost
+		r.lost = 0
+		r.check(t, fmt.Sprintf("a pause of all at %.0f/s (%d lost)", tt.rate, lost), 2*time.Second)
+		if float64(lost) > tt.lost*float64(r.asked) {
+			t.Errorf("%d of %d lost", lost, r.asked)
+		}
+		if got := percentile(r.tail, 0.99); got > 50*time.Millisecond {
+			t.Errorf("three seconds later p99 is %v: the servers do not get through", got)
+		}
+	}
+}
+
+// TestSimulatedSlowServer has the first node's server take ten times as long, and
+// be well again after half of the time.
+func TestSimulatedSlowServer(t *testing.T) {
+	w := simWorld{
+		rates: []float64{600, 300, 300}, length: 12 * time.Second,
+		begin: func(s []*simServer) { s[0].slower(9 * simService) },
+		half:  func(s []*simServer) { s[0].slower(0) },
+	}
+	r := w.run(t)
+	r.check(t, "a slow server", 300*time.Millisecond)
+	if got := percentile(r.took, 0.99); got > 200*time.Millisecond {
+		t.Errorf("p99 is %v", got)
+	}
+	if got := r.localTail(); got < 0.97 {
+		t.Errorf("%.1f %% local when it was well again", 100*got)
 	}
 }
 
@@ -324,7 +409,7 @@ func TestSimulatedDarkness(t *testing.T) {
 	dark := w.run(t)
 	t.Logf("10 s without any server: %d queries of 3 nodes, %d questions put by the first, held %d times", dark.asked, dark.first.Attempts, dark.first.Held)
 	// 3000 queries of 3 attempts each would be 9000. It takes a moment to notice.
-	if sent, most := dark.first.Attempts, uint64(150+12*time.Second/outInterval); sent > most {
+	if sent, most := dark.first.Attempts, uint64(250+12*time.Second/outInterval); sent > most {
 		t.Errorf("%d questions put, want at most %d", sent, most)
 	}
 	w.length, w.half = 20*time.Second, all(false)

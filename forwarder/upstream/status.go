@@ -79,6 +79,7 @@ type TargetStatus struct {
 	Leaving  float64       // which part of its queries goes on because some were lost
 	Misses   int           // silences in a row
 	InFlight int
+	Bears    int           // in flight, from which others go on to the next tier
 	Peak     time.Duration // moving maximum of reply times; 0 before the first reply
 	SRTT     time.Duration // smoothed round-trip time; 0 before the first reply
 	Plain    bool          // asked without EDNS for a while

@@ -8,8 +8,9 @@ import (
 )
 
 // maxServFails is how many servers may say SERVFAIL until it is believed: one
-// may not know its names yet.
-const maxServFails = 2
+// may not know its names yet. maxHalves is the same for replies that are half an
+// answer.
+const maxServFails, maxHalves = 2, 2
 
 // ask puts the question to t in slot a, as t's transport, family and EDNS
 // memory say.
@@ -17,6 +18,10 @@ func (x *exchange) ask(a *attempt, t *target) {
 	s := t.score
 	a.to = t
 	a.byTCP = x.group.cfg.ForceTCP || !t.speaksUDP()
+	if x.q.Type == wire.TypeANY && !a.byTCP && t.path(true, false) != nil {
+		// The answer is long, and a forged source would have it sent to others.
+		a.byTCP, a.fallback = true, true
+	}
 	a.plain = int64(x.now) < s.plainUntil.Load()
 	a.alt = int64(x.now) < s.altUntil.Load()
 	cfg := &x.group.cfg
@@ -105,12 +110,10 @@ func (x *exchange) replied(a *attempt) bool {
 		a.to.score.plainUntil.Store(int64(x.now + x.group.cfg.PlainFor))
 	}
 	v := judge(&a.reply, a.plain, a.byTCP)
-	if v == askOther && a.reply.RCode == wire.ServFail {
-		if x.rejected++; x.rejected == maxServFails {
-			v = take
-		}
+	if v == askOther && x.believed(a.reply.RCode) {
+		v = take
 	}
-	x.keep(a, v)
+	x.keep(a)
 	switch v {
 	case take:
 		return true
@@ -122,6 +125,18 @@ func (x *exchange) replied(a *attempt) bool {
 		x.turn(a)
 	}
 	return false
+}
+
+// believed reports whether so many servers have said the same that is not good
+// enough that it is the answer.
+func (x *exchange) believed(code wire.RCode) bool {
+	switch code {
+	case wire.ServFail:
+		x.rejected++
+	case wire.NoError:
+		x.halves++
+	}
+	return x.rejected >= maxServFails || x.halves >= maxHalves
 }
 
 // noteReply ends a's run and notes what its reply says of the target.
@@ -137,6 +152,9 @@ func (x *exchange) noteReply(a *attempt) {
 		return
 	}
 	s.took(x.now, took, x.class, x.speaks)
+	if x.class == fast {
+		x.group.noteLate(s, x.now, took)
+	}
 	x.group.noteReply(s, x.now, x.proves(&a.reply))
 }
 
@@ -196,7 +214,7 @@ func (x *exchange) failed(a *attempt, err error, p progress) {
 	case a.fallback: // it answers over UDP
 	case isHard(err):
 		a.broken = true
-		if s.failed(x.now) {
+		if s.failed(a.sentAt, x.now) {
 			x.group.ejected(a.to, err)
 		}
 	case errors.Is(err, ErrSilent):

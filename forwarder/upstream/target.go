@@ -51,6 +51,9 @@ func newTarget(g *Group, m Member, tier int, old *target) *target {
 		t.score = old.score
 	} else {
 		t.score = newScore()
+		if counted := g.tallies[t.addr]; counted != nil {
+			t.score.tally = counted
+		}
 	}
 	t.score.near.Store(tier == NodeTier)
 	for i, addr := range m.addrs() {
@@ -99,14 +102,14 @@ func (t *target) hasBoth(byTCP bool) bool {
 }
 
 // candidate is what the choice has to know of t.
-func (t *target) candidate(now time.Duration, of class) candidate {
+func (t *target) candidate(cfg *Config, now time.Duration, of class) candidate {
 	s := t.score
 	h, barred := s.state(), s.barred(now) > 0
 	leaving, rate := s.losses.roll(now)
 	return candidate{
 		tier: t.tier, state: t.member.State,
 		out: h.out || barred, answered: barred, fresh: h.fresh, failedAt: h.failedAt,
-		inFlight: s.inFlight[fast].Load(), leaving: leaving, lossRate: rate,
+		inFlight: s.inFlight[fast].Load(), bears: s.bears(cfg), leaving: leaving, lossRate: rate,
 		load: float64(s.peakAt(now)) * float64(s.inFlight[of].Load()+1),
 	}
 }
@@ -124,6 +127,7 @@ func (t *target) status(cfg *Config, now time.Duration) TargetStatus {
 		Out: h.out, Fresh: h.fresh, OutUntil: h.until, Misses: int(h.misses),
 		Share: h.share(now), Leaving: leaving,
 		InFlight: int(t.score.inFlight[fast].Load() + t.score.inFlight[slow].Load()),
+		Bears:    int(t.score.bears(cfg)),
 		Peak:     peak(t.score.peak.Load()).value(),
 		SRTT:     t.score.estimate(speaking).srtt,
 		Plain:    int64(now) < t.score.plainUntil.Load(),

@@ -22,8 +22,27 @@ func judge(r *wire.Reply, plain, byTCP bool) verdict {
 		return askOther
 	case r.TC && !byTCP:
 		return askTCP
+	case !r.TC && isHalf(r):
+		return askOther
 	}
 	return take
+}
+
+// isHalf reports whether a reply points somewhere and says neither what is there
+// nor, by an SOA record, that nothing is: a referral, or aliases without the
+// record asked for (RFC 2308 section 2.2). A server that does not know is fast;
+// the next may know.
+func isHalf(r *wire.Reply) (half bool) {
+	var rr wire.Record
+	for c := r.Records(); r.RCode == wire.NoError && c.Next(&rr) && rr.Section != wire.Additional; {
+		switch {
+		case rr.Section == wire.Answer && (rr.Type == r.Type || r.Type == wire.TypeANY), rr.Type == wire.TypeSOA:
+			return false
+		case rr.Section == wire.Answer, rr.Type == wire.TypeNS:
+			half = true
+		}
+	}
+	return half
 }
 
 // rejectsEDNS reports whether a server that does not know EDNS may say so with

@@ -141,7 +141,8 @@ func (w *watch) hold(ctx context.Context, conn net.Conn) (answered bool) {
 
 // gone ejects the target: its server could not be reached again.
 func (w *watch) gone(err error) {
-	if s := w.target.score; s.failed(w.group.cfg.Now()) {
+	now := w.group.cfg.Now()
+	if w.target.score.failed(now, now) {
 		w.group.ejected(w.target, err)
 	}
 }
