@@ -12,15 +12,9 @@ import (
 	"time"
 )
 
-const (
-	// acceptRound is how long the end of Run listens for one more connection
-	// before it takes the kernel's queue for empty, acceptRounds how often.
-	acceptRound  = time.Millisecond
-	acceptRounds = 30
-	// acceptPause is how long accepting pauses after it failed, for want of
-	// file descriptors or memory.
-	acceptPause = 20 * time.Millisecond
-)
+// acceptPause is how long accepting pauses after it failed, for want of file
+// descriptors or memory.
+const acceptPause = 20 * time.Millisecond
 
 // TCP answers the connections to one address.
 type TCP struct {
@@ -45,6 +39,7 @@ func ListenTCP(cfg TCPConfig) (*TCP, error) {
 			return control(raw, func(fd int) error { return errors.Join(share(fd), limitBuffers(fd)) })
 		},
 	}
+	lc.SetMultipathTCP(false) // its sockets take no program, see leave.go
 	l, err := lc.Listen(context.Background(), network("tcp", cfg.Addr), cfg.Addr.String())
 	if err != nil {
 		return nil, explain("tcp", cfg.Addr, err)
@@ -59,12 +54,13 @@ func ListenTCP(cfg TCPConfig) (*TCP, error) {
 		inFlight:  newSlots(cfg.MaxInFlight),
 	}
 	t.outputs.New = func() any { return new(output) }
+	t.control(unsteer) // what one that left attached
 	return t, nil
 }
 
-// Run answers queries until ctx ends. It then stops accepting, answers what
-// was received, waits for the misses in flight, and closes every connection.
-// It can run once. The error tells of a listener that failed; nil is the
+// Run answers queries until ctx ends. It then hands new connections over,
+// accepts those that are under way, answers what was received, waits for the
+// misses in flight, and closes every connection. It can run once. The error tells of a listener that failed; nil is the
 // normal end.
 func (t *TCP) Run(ctx context.Context) error {
 	if err := t.life.begin(); err != nil {
@@ -85,7 +81,7 @@ func (t *TCP) Run(ctx context.Context) error {
 	err := t.accept(ctx, resolving)
 	stop()
 	<-told
-	t.acceptQueued(resolving)
+	t.leave(resolving)
 	err = errors.Join(err, t.listener.Close())
 	t.stopReaders()
 	timer := time.AfterFunc(t.cfg.Grace, cancel)
@@ -152,27 +148,6 @@ func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
-	}
-}
-
-// acceptQueued takes the connections that the kernel completed before the
-// listener closes; closing it would reset them.
-func (t *TCP) acceptQueued(resolving context.Context) {
-	for range acceptRounds {
-		if t.listener.SetDeadline(time.Now().Add(acceptRound)) != nil {
-			return
-		}
-		for accepted := false; ; accepted = true {
-			nc, err := t.listener.AcceptTCP()
-			if err == nil {
-				t.admit(resolving, nc)
-				continue
-			}
-			if !accepted || !errors.Is(err, os.ErrDeadlineExceeded) {
-				return
-			}
-			break
-		}
 	}
 }
 
