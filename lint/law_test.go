@@ -49,7 +49,7 @@ func rooms() []room {
 
 		// How it lands on a node.
 		{path: "deploy/image/..."}, // what the image is made of
-		{path: "deploy/hostnet"},
+		{path: "deploy/hostnet", tests: []string{"bench/space"}},
 		{path: "deploy/guard", may: []string{"deploy/hostnet"}}, // serve is a peer of it, not a part
 
 		// How we know what it does. The ruler is not made of what it measures.

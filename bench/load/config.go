@@ -104,6 +104,10 @@ type Config struct {
 	// and polls, 0 to 1 ms: a sleep ends late by some of this. It trades the
 	// machine's CPU for punctuality. Default 0.
 	Spin time.Duration
+	// Enter, if set, is called on the thread of each worker before it begins, so
+	// that the sockets it opens are where those are that New opened: in a network
+	// namespace. After an error the worker sends nothing.
+	Enter func() error
 	// Progress, if set, is called once a second by the clerk.
 	Progress func(Progress)
 }

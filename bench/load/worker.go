@@ -95,6 +95,9 @@ func (w *worker) work(ctx context.Context) {
 	// The thread ends with the goroutine, and its timer slack with it.
 	runtime.LockOSThread()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
+	if enter := w.run.cfg.Enter; enter != nil && enter() != nil {
+		return
+	}
 	for {
 		w.mu.Lock()
 		next, sending := w.sendDue(ctx)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/nodens-dns/nodens/bench/names"
+	"github.com/nodens-dns/nodens/bench/world"
 )
 
 // cluster is three nodes, two of them in one zone, the CoreDNS pods on them,
@@ -58,7 +59,7 @@ func newCluster(t *testing.T, g ground, mix *names.Mix) *cluster {
 			clock{lameDuck: 5 * time.Second, race: 500 * time.Millisecond, linger: 2 * time.Second, schedule: time.Second},
 		),
 	}
-	write(t, c.zoneFile(), zoneFile(mix))
+	write(t, c.zoneFile(), world.ZoneFile(mix))
 	return c
 }
 
@@ -67,10 +68,18 @@ func (c *cluster) zoneFile() string { return filepath.Join(c.dir, "zone") }
 // coreDNS is the program, or the test is skipped.
 func coreDNS(t *testing.T) string {
 	t.Helper()
-	program := os.Getenv("NODENS_COREDNS")
-	_, err := os.Stat(program)
-	needs(t, "coredns", program != "" && err == nil)
+	program, there := world.CoreDNS()
+	needs(t, "coredns", there)
 	return program
+}
+
+func mustMix(t *testing.T, ttl uint32) *names.Mix {
+	t.Helper()
+	m, err := world.NewMix(ttl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
 }
 
 // addPod makes a pod with an address on a node. The API shows it not ready.
@@ -88,24 +97,14 @@ func (c *cluster) addPod(node int) *pod {
 func (c *cluster) startCoreDNS(p *pod) {
 	c.t.Helper()
 	corefile := filepath.Join(c.dir, p.name)
-	bind := ""
+	server := world.Server{
+		Port: p.at.Port(), Health: netip.AddrPortFrom(p.at.Addr(), freeAddress(c.t, "127.0.0.1").Port()),
+		LameDuck: c.clock.lameDuck, Zone: c.zoneFile(),
+	}
 	if p.place.namespace == "" {
-		bind = "bind " + p.at.Addr().String()
+		server.Bind = p.at.Addr()
 	}
-	health := freeAddress(c.t, "127.0.0.1").Port()
-	write(c.t, corefile, fmt.Sprintf(`.:%d {
-	%s
-	errors
-	health %v:%d {
-		lameduck %v
-	}
-	template IN A pod.cluster.local {
-		match ^(\d+)-(\d+)-(\d+)-(\d+)[.]pod[.]cluster[.]local[.]$
-		answer "{{ .Name }} 30 IN A {{ index .Match 1 }}.{{ index .Match 2 }}.{{ index .Match 3 }}.{{ index .Match 4 }}"
-	}
-	file %s cluster.local
-}
-`, p.at.Port(), bind, p.at.Addr(), health, c.clock.lameDuck, c.zoneFile()))
+	write(c.t, corefile, server.Corefile())
 	p.process = p.place.start(c.t, coreDNS(c.t), "-conf", corefile)
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/nodens-dns/nodens/bench/load"
+	"github.com/nodens-dns/nodens/bench/world"
 )
 
 // TestAllGone removes every CoreDNS of the cluster for a while. Names that were
@@ -46,7 +47,7 @@ func TestAllGone(t *testing.T) {
 		c.judgeOutage(tr)
 		offered := phases(tr.misses(), "back").Sent
 		// What was held back is asked at last, once, and so are ended answers.
-		const held = 2048 + 2*popular
+		const held = 2048 + 2*world.Popular
 		if limit := 2*offered + held; asked > limit {
 			t.Errorf("%d queries went to the servers in the %v after the first was ready, for %d misses: more than %d", asked, grace, offered, limit)
 		}

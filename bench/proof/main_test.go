@@ -3,12 +3,11 @@ package proof
 import (
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/nodens-dns/nodens/bench/space"
+	"github.com/nodens-dns/nodens/bench/world"
 )
 
 // nodens is the binary under test.
@@ -23,13 +22,9 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if nodens = os.Getenv("NODENS_BINARY"); nodens == "" {
-		nodens = filepath.Join(dir, "nodens")
-		build := exec.Command("go", "build", "-o", nodens, "github.com/nodens-dns/nodens/cmd/nodens")
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
-			return 1
-		}
+	if nodens, err = world.Nodens(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
 	removeLeftovers()
 	code := m.Run()
@@ -41,13 +36,7 @@ func run(m *testing.M) int {
 // NODENS_REQUIRE counts on it.
 func needs(t *testing.T, what string, there bool) {
 	t.Helper()
-	switch {
-	case there:
-	case slices.Contains(strings.Split(os.Getenv("NODENS_REQUIRE"), ","), what):
-		t.Fatalf("this run counts on %s, and it is missing", what)
-	default:
-		t.Skipf("needs %s", what)
-	}
+	space.Needs(t, what, there)
 }
 
 // full tells whether the rows are as long as they should be.

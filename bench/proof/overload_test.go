@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/nodens-dns/nodens/bench/upstream"
+	"github.com/nodens-dns/nodens/bench/world"
 )
 
 // addScripted makes a ready pod whose server does what it is told.
@@ -26,7 +27,7 @@ func (c *cluster) addScripted(node int, faults upstream.Faults) *upstream.Server
 }
 
 // absentOnly are misses that scripted servers know: names that do not exist.
-func (c *cluster) absentOnly(number int) (source, error) { return newAbsent(c.mix, number) }
+func (c *cluster) absentOnly(number int) (world.Source, error) { return world.NewAbsent(c.mix, number) }
 
 // TestOverload has one node ask for more than its CoreDNS can answer while the
 // others are idle, and then all three for what each of theirs can.

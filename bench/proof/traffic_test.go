@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nodens-dns/nodens/bench/load"
+	"github.com/nodens-dns/nodens/bench/world"
 )
 
 // traffic is what the pods of one node ask: names they share, which the cache
@@ -30,7 +31,7 @@ type demand struct {
 	hits, misses float64
 	// unheard are the misses; nil: pods and absent names, as real CoreDNS
 	// knows them.
-	unheard func(number int) (source, error)
+	unheard func(number int) (world.Source, error)
 	// patience is after how long a query counts as lost. Default 5 s.
 	patience time.Duration
 }
@@ -57,7 +58,7 @@ func nextSequence() int {
 func (c *cluster) ask(d *daemon, want demand) *traffic {
 	c.t.Helper()
 	number := nextSequence()
-	unheard, err := newUnheard(c.mix, number)
+	unheard, err := world.NewUnheard(c.mix, number)
 	if want.unheard != nil {
 		unheard, err = want.unheard(number)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/deploy/hostnet"
 )
 
@@ -15,9 +16,9 @@ import (
 func TestTheTextIsWhatTheKernelGets(t *testing.T) {
 	for name, state := range golden() {
 		t.Run(name, func(t *testing.T) {
-			byText, byApply := newSpace(t), newSpace(t)
-			byText.run(t, "nft", "-f", filepath.Join("testdata", name+".nft"))
-			host := node{space: byApply}.openHost(t)
+			byText, byApply := space.New(t), space.New(t)
+			byText.Run(t, "nft", "-f", filepath.Join("testdata", name+".nft"))
+			host := node{Node: space.Node{Space: byApply}}.openHost(t)
 			if _, err := host.Apply(state); err != nil {
 				t.Fatal(err)
 			}
@@ -29,16 +30,16 @@ func TestTheTextIsWhatTheKernelGets(t *testing.T) {
 }
 
 // ruleset lists what is there, without counts and remaining times.
-func ruleset(t *testing.T, s space) string {
+func ruleset(t *testing.T, s space.Space) string {
 	t.Helper()
 	counted := regexp.MustCompile(`packets \d+ bytes \d+|expires [0-9a-z]+`)
-	return counted.ReplaceAllString(s.run(t, "nft", "list", "ruleset"), "")
+	return counted.ReplaceAllString(s.Run(t, "nft", "list", "ruleset"), "")
 }
 
 func TestApplyIsIdempotent(t *testing.T) {
 	for name, state := range golden() {
 		t.Run(name, func(t *testing.T) {
-			host := node{space: newSpace(t)}.openHost(t)
+			host := node{Node: space.Node{Space: space.New(t)}}.openHost(t)
 			first, err := host.Apply(state)
 			if err != nil {
 				t.Fatal(err)

@@ -7,34 +7,35 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/deploy/hostnet"
 )
 
 // picture is all of rules and addresses.
-func (s space) picture(t *testing.T) string {
+func picture(t *testing.T, s space.Space) string {
 	t.Helper()
 	times := regexp.MustCompile(`valid_lft \S+ preferred_lft \S+`)
-	return ruleset(t, s) + times.ReplaceAllString(s.run(t, "ip", "addr"), "")
+	return ruleset(t, s) + times.ReplaceAllString(s.Run(t, "ip", "addr"), "")
 }
 
 // nodeCache puts the link and the rules of a node-cache on the host, as they are with
 // a comment or as old releases wrote them.
 func (n node) nodeCache(t *testing.T, comment bool, list ...string) {
 	t.Helper()
-	n.run(t, "ip", "link", "add", "nodelocaldns", "type", "ifb")
+	n.Run(t, "ip", "link", "add", "nodelocaldns", "type", "ifb")
 	for _, a := range list {
 		length, command := "/32", "iptables-nft"
 		if addrs(a)[0].Is6() {
 			length, command = "/128", "ip6tables-nft"
 		}
-		n.address(t, "nodelocaldns", a+length)
+		n.Address(t, "nodelocaldns", a+length)
 		for _, r := range nodeCacheRules() {
 			words := strings.Fields(strings.ReplaceAll(r, "ADDR", a))
 			if comment {
 				text := map[bool]string{true: "skip conntrack", false: "allow DNS traffic"}[strings.Contains(r, "NOTRACK")]
 				words = append(words, "-m", "comment", "--comment", "NodeLocal DNS Cache: "+text)
 			}
-			n.run(t, command, words...)
+			n.Run(t, command, words...)
 		}
 	}
 }
@@ -74,14 +75,14 @@ func (n node) others(t *testing.T) {
 		"-t filter -A FORWARD -p tcp -d 169.254.20.10 --dport 53 -j ACCEPT",
 		"-t filter -A INPUT -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT",
 	} {
-		n.run(t, "iptables-nft", strings.Fields(r)...)
+		n.Run(t, "iptables-nft", strings.Fields(r)...)
 	}
 	// The tables and chains that iptables makes stay when its rules go.
 	for _, command := range []string{"iptables-nft", "ip6tables-nft"} {
 		for _, place := range []string{"raw PREROUTING", "raw OUTPUT", "filter INPUT", "filter OUTPUT"} {
 			table, chain, _ := strings.Cut(place, " ")
-			n.run(t, command, "-t", table, "-A", chain, "-j", "ACCEPT")
-			n.run(t, command, "-t", table, "-D", chain, "-j", "ACCEPT")
+			n.Run(t, command, "-t", table, "-A", chain, "-j", "ACCEPT")
+			n.Run(t, command, "-t", table, "-D", chain, "-j", "ACCEPT")
 		}
 	}
 }
@@ -90,10 +91,10 @@ func TestCleanupLeavesNothing(t *testing.T) {
 	for _, comment := range []bool{false, true} {
 		for name, state := range map[string]hostnet.State{"link-local": linkLocal(), "service": service()} {
 			t.Run(name+map[bool]string{true: ", rules with a comment"}[comment], func(t *testing.T) {
-				n := node{space: newSpace(t)}
+				n := node{Node: space.Node{Space: space.New(t)}}
 				n.host = n.openHost(t)
 				n.others(t)
-				before := n.picture(t)
+				before := picture(t, n.Space)
 
 				list := []string{own4, own6}
 				if state.Mode == hostnet.Service {
@@ -112,7 +113,7 @@ func TestCleanupLeavesNothing(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(before, n.picture(t)); diff != "" {
+				if diff := cmp.Diff(before, picture(t, n.Space)); diff != "" {
 					t.Errorf("rules and addresses (-before +after):\n%s\nreport %q", diff, report.Changed)
 				}
 				if again, err := n.host.Cleanup(state); err != nil || len(again.Changed) != 0 {
@@ -133,7 +134,7 @@ func TestLeftoversDisableTheFallback(t *testing.T) {
 	if notes := strings.Join(report.Notes, "\n"); !strings.Contains(notes, "nodelocaldns as well") {
 		t.Errorf("notes %q, want the other link named", notes)
 	}
-	pod := client{space: n.bridged, wait: 100e6}
+	pod := client{space: n.Bridged, wait: 100e6}
 	answers(t, "with leftovers", pod, noAnswer, []cell{{"udp", dns(own4)}, {"udp", dns(own6)}})
 	if _, err := n.host.RemoveLeftovers(state); err != nil {
 		t.Fatal(err)
@@ -145,7 +146,7 @@ func TestLeftoversDisableTheFallback(t *testing.T) {
 }
 
 func TestTheLinkOfNodeCacheMayBeOurs(t *testing.T) {
-	n := node{space: newSpace(t)}
+	n := node{Node: space.Node{Space: space.New(t)}}
 	n.host = n.openHost(t)
 	state := linkLocal()
 	state.Link = "nodelocaldns"
@@ -164,7 +165,7 @@ func TestTheLinkOfNodeCacheMayBeOurs(t *testing.T) {
 
 // TestAForeignRuleThatWeCannotRead stops nothing, and is named.
 func TestAForeignRuleThatWeCannotRead(t *testing.T) {
-	n := node{space: newSpace(t)}
+	n := node{Node: space.Node{Space: space.New(t)}}
 	n.host = n.openHost(t)
 	n.load(t, `table ip raw {
 		chain PREROUTING { type filter hook prerouting priority -300; ct original ip saddr 192.0.2.1 accept; }

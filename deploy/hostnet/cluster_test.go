@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/deploy/hostnet"
 )
 
@@ -21,12 +22,12 @@ func (n node) kubeProxy(t *testing.T, mode string) {
 		{"iptables-nft", cluster4, "10.1.0.53:5300", "10.1.0.53:5301"},
 		{"ip6tables-nft", cluster6, "[fd01::53]:5300", "[fd01::53]:5301"},
 	} {
-		n.run(t, f.command, "-t", "nat", "-N", "KUBE-SERVICES")
+		n.Run(t, f.command, "-t", "nat", "-N", "KUBE-SERVICES")
 		for _, hook := range []string{"PREROUTING", "OUTPUT"} {
-			n.run(t, f.command, "-t", "nat", "-A", hook, "-m", "comment", "--comment", "kubernetes service portals", "-j", "KUBE-SERVICES")
+			n.Run(t, f.command, "-t", "nat", "-A", hook, "-m", "comment", "--comment", "kubernetes service portals", "-j", "KUBE-SERVICES")
 		}
 		for proto, target := range map[string]string{"udp": f.udp, "tcp": f.tcp} {
-			n.run(t, f.command, "-t", "nat", "-A", "KUBE-SERVICES", "-d", f.cluster, "-p", proto, "-m", proto, "--dport", "53",
+			n.Run(t, f.command, "-t", "nat", "-A", "KUBE-SERVICES", "-d", f.cluster, "-p", proto, "-m", proto, "--dport", "53",
 				"-j", "DNAT", "--to-destination", target)
 		}
 	}
@@ -39,7 +40,7 @@ func (n node) load(t *testing.T, text string) {
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	n.run(t, "nft", "-f", file)
+	n.Run(t, "nft", "-f", file)
 }
 
 const kubeProxyTable = `
@@ -84,9 +85,9 @@ func (n node) inServiceMode(t *testing.T) {
 	all := cells(own4, own6, cluster4, cluster6)
 	clusters := cells(cluster4, cluster6)
 	udp := []cell{{"udp", dns(cluster4)}, {"udp", dns(cluster6)}}
-	pod, fixed := client{space: n.routed}, client{space: n.routed, port: 7001}
-	here, fixedHere := client{space: n.space}, client{space: n.space, port: 7002}
-	exempt := []client{{space: n.space, uid: 65532}, {space: n.space, mark: 0x77}}
+	pod, fixed := client{space: n.Routed}, client{space: n.Routed, port: 7001}
+	here, fixedHere := client{space: n.Space}, client{space: n.Space, port: 7002}
+	exempt := []client{{space: n.Space, uid: 65532}, {space: n.Space, mark: 0x77}}
 
 	server := n.server(t, own4, own6, cluster4, cluster6)
 	n.hold(t, hostnet.Alive, own4, own6, cluster4, cluster6)
@@ -124,7 +125,7 @@ table inet kube-proxy {
 	n.apply(t, state)
 	n.server(t, cluster4)
 	udp := []cell{{"udp", dns(cluster4)}}
-	pod := client{space: n.routed, wait: 300e6}
+	pod := client{space: n.Routed, wait: 300e6}
 	answers(t, "untracked", pod, "server", udp)
 
 	state.Tracked = true
@@ -140,16 +141,16 @@ func TestWhoIsHiddenInServiceMode(t *testing.T) {
 	n.apply(t, oneTarget(service()))
 	for _, c := range []struct {
 		name        string
-		from        space
+		from        space.Space
 		addr, heard string
 	}{
-		{"pod to the Service", n.routed, cluster4, "10.2.0.7:"},
-		{"pod to the Service, IPv6", n.routed, cluster6, "[fd02::7]:"},
-		{"pod to our address", n.routed, own4, "10.1.0.1:"},
-		{"pod to our address, IPv6", n.routed, own6, "[fd01::1]:"},
-		{"node to the Service", n.space, cluster4, "10.1.0.1:"},
-		{"node to the Service, IPv6", n.space, cluster6, "[fd01::1]:"},
-		{"node to our address", n.space, own4, "10.1.0.1:"},
+		{"pod to the Service", n.Routed, cluster4, "10.2.0.7:"},
+		{"pod to the Service, IPv6", n.Routed, cluster6, "[fd02::7]:"},
+		{"pod to our address", n.Routed, own4, "10.1.0.1:"},
+		{"pod to our address, IPv6", n.Routed, own6, "[fd01::1]:"},
+		{"node to the Service", n.Space, cluster4, "10.1.0.1:"},
+		{"node to the Service, IPv6", n.Space, cluster6, "[fd01::1]:"},
+		{"node to our address", n.Space, own4, "10.1.0.1:"},
 	} {
 		for _, proto := range []string{"udp", "tcp"} {
 			got, err := client{space: c.from}.exchange(proto, dns(c.addr))

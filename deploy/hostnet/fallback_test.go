@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/deploy/hostnet"
 )
 
@@ -29,10 +30,10 @@ func TestTheRightOneAnswers(t *testing.T) {
 				name := fmt.Sprintf("tracked=%v stranger=%v bridge-nf=%s", tracked, stranger, bridgeNF)
 				t.Run(name, func(t *testing.T) {
 					n := newNode(t)
-					n.sysctl(t, "bridge/bridge-nf-call-iptables", bridgeNF)
-					n.sysctl(t, "bridge/bridge-nf-call-ip6tables", bridgeNF)
+					n.Sysctl(t, "bridge/bridge-nf-call-iptables", bridgeNF)
+					n.Sysctl(t, "bridge/bridge-nf-call-ip6tables", bridgeNF)
 					if stranger {
-						n.start(t, "stranger", "udp/0.0.0.0:53", "tcp/0.0.0.0:53", "udp/[::]:53", "tcp/[::]:53")
+						start(t, n.Space, "stranger", "udp/0.0.0.0:53", "tcp/0.0.0.0:53", "udp/[::]:53", "tcp/[::]:53")
 					}
 					state := linkLocal()
 					state.Tracked = tracked
@@ -54,7 +55,7 @@ func (n node) lifeAndDeath(t *testing.T) {
 			server = n.server(t, own4, own6)
 		}
 		for i, c := range cells(own4, own6) {
-			for pod, space := range map[string]space{"bridged": n.bridged, "routed": n.routed} {
+			for pod, space := range map[string]space.Space{"bridged": n.Bridged, "routed": n.Routed} {
 				for _, port := range []uint16{0, uint16(5000 + i)} {
 					if port != 0 && c.proto == "tcp" {
 						continue
@@ -75,7 +76,7 @@ func (n node) lifeAndDeath(t *testing.T) {
 func TestAConnectionEndsWhereItBegan(t *testing.T) {
 	n := newNode(t)
 	n.apply(t, linkLocal())
-	pod := client{space: n.routed}
+	pod := client{space: n.Routed}
 	conn, err := pod.dial("tcp", dns(own4))
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +107,7 @@ func TestQueriesOfOneSocketTakeOneTarget(t *testing.T) {
 	n.apply(t, linkLocal())
 	took := map[string]int{}
 	for port := uint16(6000); port < 6040; port++ {
-		pod := client{space: n.bridged, port: port}
+		pod := client{space: n.Bridged, port: port}
 		first, second := pod.ask(t, "udp", dns(own4)), pod.ask(t, "udp", dns(own4))
 		if first != second {
 			t.Errorf("port %d: first %s, then %s", port, first, second)
@@ -122,7 +123,7 @@ func TestTheClientIsHidden(t *testing.T) {
 	n := newNode(t)
 	n.apply(t, linkLocal())
 	for addr, gateways := range map[string][]string{own4: {"10.1.0.1", "10.2.0.1"}, own6: {"fd01::1", "fd02::1"}} {
-		got, err := client{space: n.bridged}.exchange("udp", dns(addr))
+		got, err := client{space: n.Bridged}.exchange("udp", dns(addr))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,12 +142,12 @@ func TestWithoutTargetsNobodyAnswersAndNothingRefuses(t *testing.T) {
 		t.Errorf("notes %q, want one per protocol and family", report.Notes)
 	}
 	for _, addr := range []string{own4, own6} {
-		pod := client{space: n.routed, wait: 100e6}
+		pod := client{space: n.Routed, wait: 100e6}
 		if got := pod.ask(t, "udp", dns(addr)); got != noAnswer {
 			t.Errorf("%s: %s answers", addr, got)
 		}
 		n.hold(t, hostnet.Alive, addr)
-		if got := (client{space: n.space, wait: 100e6}).ask(t, "udp", dns(addr)); got != noAnswer {
+		if got := (client{space: n.Space, wait: 100e6}).ask(t, "udp", dns(addr)); got != noAnswer {
 			t.Errorf("%s: from the node %s answers", addr, got)
 		}
 	}

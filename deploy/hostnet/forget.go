@@ -3,29 +3,54 @@ package hostnet
 import (
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
+// answerTime is how long a target may take to answer what it was sent before the
+// table changed. An entry must not be forgotten while it is answered: the answer of
+// UDP would not find its way back, and the next packet of a TCP handshake would go to
+// another target, which refuses it.
+const answerTime = 100 * time.Millisecond
+
 // forget deletes the tracked connections from own addresses to what is no target of
 // s: a client that keeps its source port would stay with it. TCP connections that
-// were established may finish where they are.
+// were established may finish where they are. The table that is in force makes no
+// such connections, so after a while those that are left wait for nothing that will
+// come.
 func (h *Host) forget(s State) (int, error) {
+	former := former{own: s.Own, port: s.Port, udp: s.Fallback.UDP, tcp: s.Fallback.TCP}
+	const failed = "tracked connections to former targets cannot be deleted"
+	any, err := h.anyFlow(former)
+	if err != nil || !any {
+		return 0, explained(failed, err)
+	}
+	time.Sleep(answerTime)
 	deleted := 0
-	for _, f := range families() {
-		own := f.addrs(s.Own)
-		if len(own) == 0 {
-			continue
-		}
-		former := former{own: own, port: s.Port, udp: s.Fallback.UDP, tcp: s.Fallback.TCP}
+	for _, f := range former.families() {
 		n, err := h.nl.ConntrackDeleteFilters(netlink.ConntrackTable, netlink.InetFamily(f.af), former)
 		deleted += int(n)
 		if err != nil {
-			return deleted, explained("tracked connections to former targets cannot be deleted", err)
+			return deleted, explained(failed, err)
 		}
 	}
 	return deleted, nil
+}
+
+// anyFlow tells whether there is a connection to forget.
+func (h *Host) anyFlow(former former) (bool, error) {
+	for _, f := range former.families() {
+		flows, err := h.nl.ConntrackTableList(netlink.ConntrackTable, netlink.InetFamily(f.af))
+		if err != nil {
+			return false, err
+		}
+		if slices.ContainsFunc(flows, former.MatchConntrackFlow) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // former matches connections from own addresses to what is no target any more.
@@ -33,6 +58,11 @@ type former struct {
 	own      []netip.Addr
 	port     uint16
 	udp, tcp []netip.AddrPort
+}
+
+// families are those of the own addresses.
+func (o former) families() []family {
+	return slices.DeleteFunc(families(), func(f family) bool { return len(f.addrs(o.own)) == 0 })
 }
 
 // MatchConntrackFlow implements netlink.CustomConntrackFilter.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/deploy/hostnet"
 )
 
@@ -27,12 +28,12 @@ func TestOthersMeddle(t *testing.T) {
 		{"address more", "ip addr add 192.0.2.1/32 dev nodens", "not wanted: address 192.0.2.1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			n := node{space: newSpace(t)}
+			n := node{Node: space.Node{Space: space.New(t)}}
 			n.host = n.openHost(t)
 			n.apply(t, linkLocal())
 			told := n.watch(t)
 			words := strings.Fields(c.do)
-			n.run(t, words[0], words[1:]...)
+			n.Run(t, words[0], words[1:]...)
 			select {
 			case <-told:
 			case <-time.After(5 * time.Second):
@@ -85,8 +86,8 @@ func (n node) watch(t *testing.T) <-chan struct{} {
 func (n node) waitFor(t *testing.T, ready, told <-chan struct{}) {
 	t.Helper()
 	for range 100 {
-		n.run(t, "ip", "link", "set", "nodens", "mtu", "1400")
-		n.run(t, "ip", "link", "set", "nodens", "mtu", "1500")
+		n.Run(t, "ip", "link", "set", "nodens", "mtu", "1400")
+		n.Run(t, "ip", "link", "set", "nodens", "mtu", "1500")
 		select {
 		case <-ready:
 			time.Sleep(200 * time.Millisecond) // the rest of the burst
@@ -102,15 +103,15 @@ func (n node) waitFor(t *testing.T, ready, told <-chan struct{}) {
 
 // TestSetsAreNotTold because they are renewed all the time, by ourselves.
 func TestSetsAreNotTold(t *testing.T) {
-	n := node{space: newSpace(t)}
+	n := node{Node: space.Node{Space: space.New(t)}}
 	n.host = n.openHost(t)
 	n.apply(t, linkLocal())
 	told := n.watch(t)
 	for range 5 {
 		n.hold(t, hostnet.Alive, own4, own6)
 	}
-	n.run(t, "nft", "add", "table", "inet", "somebody")
-	n.run(t, "nft", "add", "chain", "inet", "somebody", "other")
+	n.Run(t, "nft", "add", "table", "inet", "somebody")
+	n.Run(t, "nft", "add", "chain", "inet", "somebody", "other")
 	select {
 	case <-told:
 		t.Error("Watch told of a renewal or of a foreign table")
@@ -119,21 +120,21 @@ func TestSetsAreNotTold(t *testing.T) {
 }
 
 func TestOtherLayoutsAreReplaced(t *testing.T) {
-	n := node{space: newSpace(t)}
+	n := node{Node: space.Node{Space: space.New(t)}}
 	n.host = n.openHost(t)
 	for _, name := range []string{"nodens_v0", "nodens_v9"} {
-		n.run(t, "nft", "add", "table", "inet", name)
-		n.run(t, "nft", "add chain inet "+name+" x { type filter hook prerouting priority -305; policy drop; }")
+		n.Run(t, "nft", "add", "table", "inet", name)
+		n.Run(t, "nft", "add chain inet "+name+" x { type filter hook prerouting priority -305; policy drop; }")
 	}
 	n.apply(t, linkLocal())
-	if rules := ruleset(t, n.space); strings.Contains(rules, "nodens_v0") || strings.Contains(rules, "nodens_v9") {
+	if rules := ruleset(t, n.Space); strings.Contains(rules, "nodens_v0") || strings.Contains(rules, "nodens_v9") {
 		t.Errorf("other layouts are still there:\n%s", rules)
 	}
-	n.run(t, "nft", "add", "table", "inet", "nodens_v2")
+	n.Run(t, "nft", "add", "table", "inet", "nodens_v2")
 	if _, err := n.host.Cleanup(hostnet.State{}); err != nil {
 		t.Fatal(err)
 	}
-	if rules := ruleset(t, n.space); rules != "" {
+	if rules := ruleset(t, n.Space); rules != "" {
 		t.Errorf("after Cleanup:\n%s", rules)
 	}
 }
@@ -149,20 +150,20 @@ func TestWhatBelongsToOthersIsRefused(t *testing.T) {
 		{"IPVS", []string{"ip link add kube-ipvs0 type ifb", "ip addr add 10.96.0.10/32 dev kube-ipvs0"}, service()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			n := node{space: newSpace(t)}
+			n := node{Node: space.Node{Space: space.New(t)}}
 			n.host = n.openHost(t)
 			for _, s := range c.setup {
 				words := strings.Fields(s)
-				n.run(t, words[0], words[1:]...)
+				n.Run(t, words[0], words[1:]...)
 			}
-			before := n.picture(t)
+			before := picture(t, n.Space)
 			if _, err := n.host.Apply(c.state); !errors.Is(err, hostnet.ErrForeign) {
 				t.Errorf("Apply: %v, want ErrForeign", err)
 			}
 			if _, err := n.host.Cleanup(c.state); err != nil {
 				t.Errorf("Cleanup: %v", err)
 			}
-			if after := n.picture(t); after != before {
+			if after := picture(t, n.Space); after != before {
 				t.Errorf("before:\n%s\nafter:\n%s", before, after)
 			}
 		})
@@ -170,7 +171,7 @@ func TestWhatBelongsToOthersIsRefused(t *testing.T) {
 }
 
 func TestTheKindOfTheLinkIsReported(t *testing.T) {
-	n := node{space: newSpace(t)}
+	n := node{Node: space.Node{Space: space.New(t)}}
 	n.host = n.openHost(t)
 	kind := n.apply(t, linkLocal()).Kind
 	switch kind {
@@ -178,7 +179,7 @@ func TestTheKindOfTheLinkIsReported(t *testing.T) {
 	default:
 		t.Errorf("kind %q", kind)
 	}
-	if addr := n.run(t, "ip", "-d", "addr", "show", "nodens"); !strings.Contains(addr, kind) || strings.Contains(addr, "tentative") {
+	if addr := n.Run(t, "ip", "-d", "addr", "show", "nodens"); !strings.Contains(addr, kind) || strings.Contains(addr, "tentative") {
 		t.Errorf("want kind %s, and no address that waits for detection:\n%s", kind, addr)
 	}
 }

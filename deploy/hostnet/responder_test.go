@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nodens-dns/nodens/bench/space"
 )
 
 // A responder says its name, and whom it heard, to whoever asks. Its address is
@@ -27,7 +29,7 @@ type responder struct {
 }
 
 // start starts a responder as a process, and waits until it listens.
-func (s space) start(t *testing.T, name string, listen ...string) *responder {
+func start(t *testing.T, s space.Space, name string, listen ...string) *responder {
 	t.Helper()
 	r := &responder{cmd: exec.Command("/proc/self/exe")}
 	r.cmd.Env = append(os.Environ(), "HOSTNET_RESPONDER="+name+" "+strings.Join(listen, " "))
@@ -36,7 +38,7 @@ func (s space) start(t *testing.T, name string, listen ...string) *responder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.in(t, r.cmd.Start)
+	s.In(t, r.cmd.Start)
 	t.Cleanup(r.kill)
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Fatalf("responder %s says %q: %v", name, line, err)
@@ -124,7 +126,7 @@ func respondTCP(name string, l net.Listener) error {
 
 // client asks from one namespace.
 type client struct {
-	space space
+	space space.Space
 	// port is its source port, 0 for a fresh one each time.
 	port uint16
 	// mark is the mark of its packets.
@@ -196,7 +198,7 @@ func (c client) dial(proto, addr string) (conn net.Conn, err error) {
 			dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, c.port))
 		}
 	}
-	err = c.space.try(func() error {
+	err = c.space.Try(func() error {
 		if c.uid != 0 {
 			// Of this thread alone, which ends after this.
 			_, _, _ = unix.RawSyscall(unix.SYS_SETFSUID, uintptr(c.uid), 0, 0)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/deploy/hostnet"
 )
 
@@ -49,12 +50,12 @@ func TestTheNodeItselfGoesByTheSetAlive(t *testing.T) {
 		n.apply(t, state)
 		n.server(t, own4, own6)
 		both := cells(own4, own6)
-		here := client{space: n.space}
+		here := client{space: n.Space}
 
 		answers(t, "not alive", here, "coredns", both)
 		n.hold(t, hostnet.Alive, own4, own6)
 		answers(t, "alive", here, "server", both)
-		answers(t, "alive, from a pod", client{space: n.bridged}, "server", both)
+		answers(t, "alive, from a pod", client{space: n.Bridged}, "server", both)
 		n.release(t, hostnet.Alive, own4, own6)
 		answers(t, "released", here, "coredns", both)
 		n.release(t, hostnet.Alive, own4, own6) // not there: no error
@@ -69,7 +70,7 @@ func TestAFixedPortOfTheNodeFollows(t *testing.T) {
 		state.Tracked = tracked
 		n.apply(t, state)
 		n.server(t, own4, own6)
-		here := client{space: n.space, port: 7000}
+		here := client{space: n.Space, port: 7000}
 		udp := []cell{{"udp", dns(own4)}, {"udp", dns(own6)}}
 		for range 2 {
 			answers(t, "not alive", here, "coredns", udp)
@@ -88,8 +89,8 @@ func TestABypassEndsByItself(t *testing.T) {
 	n.server(t, own4, own6)
 	n.hold(t, hostnet.Alive, own4, own6)
 	both := cells(own4, own6)
-	here, pod := client{space: n.space}, client{space: n.bridged}
-	probe := client{space: n.space, mark: 0x6e64}
+	here, pod := client{space: n.Space}, client{space: n.Bridged}
+	probe := client{space: n.Space, mark: 0x6e64}
 
 	if err := n.host.Hold(hostnet.Bypass, 700*time.Millisecond, addrs(own4, own6)...); err != nil {
 		t.Fatal(err)
@@ -107,7 +108,7 @@ func TestABypassEndsByItself(t *testing.T) {
 }
 
 func TestHoldRenews(t *testing.T) {
-	n := node{space: newSpace(t)}
+	n := node{Node: space.Node{Space: space.New(t)}}
 	n.host = n.openHost(t)
 	if err := n.host.Hold(hostnet.Alive, time.Second, addrs(own4)...); !errors.Is(err, hostnet.ErrNoTable) {
 		t.Errorf("without a table: %v, want ErrNoTable", err)

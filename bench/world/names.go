@@ -1,18 +1,17 @@
-package proof
+package world
 
 import (
 	"fmt"
 	"net/netip"
 	"strings"
-	"testing"
 
 	"github.com/nodens-dns/nodens/bench/names"
 )
 
 // Names of the world that every server here knows.
 const (
-	domain   = "cluster.local"
-	popular  = 300 // services that clients ask for again and again
+	Domain   = "cluster.local"
+	Popular  = 300 // services that clients ask for again and again
 	zoneHead = `$ORIGIN cluster.local.
 $TTL 5
 @ IN SOA ns.dns.cluster.local. hostmaster.cluster.local. 1 7200 1800 86400 5
@@ -21,11 +20,11 @@ ns.dns IN A 10.96.0.10
 `
 )
 
-// newMix is the services of the cluster, with the API's own among them. ttl is
+// NewMix is the services of the cluster, with the API's own among them. ttl is
 // in seconds, 0 for that of CoreDNS.
-func newMix(ttl uint32) (*names.Mix, error) {
+func NewMix(ttl uint32) (*names.Mix, error) {
 	list := []names.Listed{{Name: "kubernetes", Namespace: "default", V4: netip.MustParseAddr("10.96.0.1")}}
-	for i := 1; i < popular; i++ {
+	for i := 1; i < Popular; i++ {
 		list = append(list, names.Listed{
 			Name: fmt.Sprintf("web-%d", i), Namespace: fmt.Sprintf("team-%d", i%20),
 			V4: netip.AddrFrom4([4]byte{10, 96, byte(1 + i/256), byte(i)}),
@@ -34,8 +33,8 @@ func newMix(ttl uint32) (*names.Mix, error) {
 	return names.NewMix(names.Config{List: list, TTL: ttl})
 }
 
-// zoneFile is what the file plugin of CoreDNS reads.
-func zoneFile(m *names.Mix) string {
+// ZoneFile is what the file plugin of CoreDNS reads.
+func ZoneFile(m *names.Mix) string {
 	var b strings.Builder
 	b.WriteString(zoneHead)
 	every, count := m.Every()
@@ -47,8 +46,8 @@ func zoneFile(m *names.Mix) string {
 	return b.String()
 }
 
-// source is a sequence of queries.
-type source interface{ Next() names.Query }
+// Source is a sequence of queries.
+type Source interface{ Next() names.Query }
 
 // unheard is a sequence of names that were never asked before, in turn a pod's,
 // whose address is in its name, and one that does not exist.
@@ -60,20 +59,20 @@ type unheard struct {
 	turn   bool
 }
 
-// newUnheard starts a sequence that has nothing in common with another of a
+// NewUnheard starts a sequence that has nothing in common with another of a
 // different number.
-func newUnheard(m *names.Mix, number int) (source, error) {
-	suffix, err := names.Wire("pod." + domain)
+func NewUnheard(m *names.Mix, number int) (Source, error) {
+	suffix, err := names.Wire("pod." + Domain)
 	if err != nil {
 		return nil, err
 	}
-	absent, err := newAbsent(m, number)
+	absent, err := NewAbsent(m, number)
 	return &unheard{suffix: suffix, absent: absent, number: uint32(number) << 24, buf: make([]byte, 0, 64)}, err
 }
 
-// newAbsent is a sequence of names that do not exist.
-func newAbsent(m *names.Mix, number int) (*names.Unique, error) {
-	wire, err := names.Wire("absent." + domain)
+// NewAbsent is a sequence of names that do not exist.
+func NewAbsent(m *names.Mix, number int) (*names.Unique, error) {
+	wire, err := names.Wire("absent." + Domain)
 	return m.Zone().Unique(wire, uint64(number)), err
 }
 
@@ -88,13 +87,4 @@ func (u *unheard) Next() names.Query {
 	u.buf = append(append(u.buf, label...), u.suffix...)
 	u.buf = append(u.buf, 0, byte(names.TypeA), 0, 1)
 	return names.Query{Question: u.buf, Want: names.Answer{Addr: netip.AddrFrom4(a)}}
-}
-
-func mustMix(t *testing.T, ttl uint32) *names.Mix {
-	t.Helper()
-	m, err := newMix(ttl)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
 }

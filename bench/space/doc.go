@@ -1,0 +1,10 @@
+// Package space makes network namespaces for tests, with links, addresses and
+// processes in them.
+//
+// A [Space] has no name and is gone with its last user: a test that is killed leaves
+// none behind. A [Process] ends with the test at the latest, and with the program
+// that runs the test.
+//
+// Goroutines: one thread for the life of the program that starts processes, and one
+// for each process that waits for its end.
+package space

@@ -1,0 +1,136 @@
+package space
+
+import (
+	"bytes"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Process is a child that ends with the test at the latest.
+type Process struct {
+	cmd  *exec.Cmd
+	said said
+	done chan struct{} // closed when it has ended
+}
+
+// said is what a process printed.
+type said struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (s *said) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.buf.Write(b)
+}
+
+// Start starts a command in the namespace. Its output is kept, and shown if the
+// test fails.
+func (s Space) Start(t testing.TB, cmd *exec.Cmd) *Process {
+	t.Helper()
+	p := &Process{cmd: cmd, done: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = &p.said, &p.said
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	failed := make(chan error)
+	spawner() <- func() { failed <- s.spawn(cmd) }
+	if err := <-failed; err != nil {
+		t.Fatalf("%s: %v", cmd.Path, err)
+	}
+	go func() {
+		defer close(p.done)
+		_ = cmd.Wait() // most are killed
+	}()
+	t.Cleanup(func() { p.finish(t) })
+	return p
+}
+
+func (p *Process) finish(t testing.TB) {
+	state := "running at the end"
+	if !p.Running() {
+		state = p.cmd.ProcessState.String()
+	}
+	p.Signal(syscall.SIGCONT)
+	p.End(syscall.SIGKILL)
+	if t.Failed() {
+		t.Logf("%s, process %d, %s, said:\n%s", filepath.Base(p.cmd.Path), p.PID(), state, p.Said())
+	}
+}
+
+// spawn starts a command on this thread, which stays the caller's.
+func (s Space) spawn(cmd *exec.Cmd) error {
+	home, err := unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(home)
+	if err := unix.Setns(s.FD(), unix.CLONE_NEWNET); err != nil {
+		return err
+	}
+	err = cmd.Start()
+	if back := unix.Setns(home, unix.CLONE_NEWNET); back != nil {
+		panic(back) // the thread must not be used by others
+	}
+	return err
+}
+
+// spawner is a thread that starts processes. They end with the thread that
+// started them, not with the process, so it has to be one that stays.
+var spawner = sync.OnceValue(func() chan<- func() {
+	starts := make(chan func())
+	go func() {
+		runtime.LockOSThread()
+		for start := range starts {
+			start()
+		}
+	}()
+	return starts
+})
+
+// PID is its number.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Said is what it printed so far.
+func (p *Process) Said() string {
+	p.said.mu.Lock()
+	defer p.said.mu.Unlock()
+	return strings.Clone(p.said.buf.String())
+}
+
+// Signal does nothing to a process that has ended.
+func (p *Process) Signal(s syscall.Signal) {
+	select {
+	case <-p.done:
+	default:
+		_ = p.cmd.Process.Signal(s)
+	}
+}
+
+// End signals the process and waits for its end.
+func (p *Process) End(s syscall.Signal) {
+	p.Signal(s)
+	<-p.done
+}
+
+// Done is closed when it has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Running tells whether it has not ended.
+func (p *Process) Running() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
