@@ -54,8 +54,8 @@ e2e: build $(COREDNS) ## against a real Kubernetes API on loopback; the whole of
 lint: ## format, vet, staticcheck, errcheck, the rules of the house
 	lint/run.sh
 
-fuzz: ## every fuzz target for FUZZTIME (inputs as 1000x, or a duration)
-	lint/fuzz.sh $(FUZZTIME)
+fuzz: ## every fuzz target for FUZZTIME (inputs as 1000x), or FOR=10m; ARGS=FuzzServe
+	lint/fuzz.sh $(or $(FOR),$(FUZZTIME)) $(ARGS)
 
 bench: build ## a minute's comparison with the servers installed; or ARGS='run -h'
 	bin/nodens-bench $(or $(ARGS),$(MINUTE) $(if $(wildcard $(COREDNS)),-bin coredns=$(COREDNS)))

@@ -18,22 +18,25 @@ type rig struct {
 	*forwarder.Forwarder
 	t      testing.TB
 	server *dnstest.Group
+	store  *cache.Cache
 	clock  dnstest.Clock
 	// received is when a query came; by the clock if nil.
 	received func() time.Duration
 }
 
+// rigCache is the size of a rig's cache in bytes.
+const rigCache = 8 << 20
+
 func newRig(t testing.TB, reply dnstest.Answer, change ...func(*forwarder.Config)) *rig {
 	t.Helper()
-	store := newCache(t, cache.Config{Bytes: 8 << 20})
-	r := &rig{t: t, server: dnstest.NewGroup(reply)}
+	r := &rig{t: t, server: dnstest.NewGroup(reply), store: newCache(t, cache.Config{Bytes: rigCache})}
 	cfg := forwarder.Config{
 		Routes: []forwarder.Route{{Zones: []string{"."}, Group: r.server, MaxInFlight: 100, Policy: cache.Policy{
 			MaxTTL: time.Hour, MaxNegativeTTL: 30 * time.Second,
 			FailureTTL: time.Second, ServFailTTL: 5 * time.Second,
 			MaxStale: time.Hour, StaleOnError: true, StaleTTL: 30 * time.Second, Recheck: 5 * time.Second,
 		}}},
-		Cache: store, Listeners: 1, Stripes: 2, UDPSize: 1232, MaxFollowers: 10,
+		Cache: r.store, Listeners: 1, Stripes: 2, UDPSize: 1232, MaxFollowers: 10,
 		Now: r.clock.Now,
 	}
 	for _, f := range change {

@@ -71,39 +71,6 @@ func checkOutcome(t *testing.T, p dnstest.Packet, m *dns.Msg) {
 	}
 }
 
-// TestMutatedPackets sends sound and hostile packets with bytes changed. Whatever
-// they come to, responses get no reply, and replies keep to the size and parse.
-func TestMutatedPackets(t *testing.T) {
-	rounds := 200_000
-	if testing.Short() {
-		rounds = 20_000
-	}
-	rnd := rand.New(rand.NewPCG(1, 2))
-	r := newRig(t, dnstest.Addresses(40))
-	all := dnstest.HostilePackets()
-	for range rounds {
-		p := bytes.Clone(all[rnd.IntN(len(all))].Bytes)
-		p = p[:min(len(p), 600)]
-		for range 1 + rnd.IntN(3) {
-			if len(p) > 0 {
-				p[rnd.IntN(len(p))] = byte(rnd.Uint32())
-			}
-		}
-		reply, _ := r.ask(p, forwarder.UDP)
-		switch {
-		case reply == nil:
-			continue
-		case len(p) < wire.HeaderLen || p[2]&0x80 != 0:
-			t.Fatalf("answered % x", p)
-		case len(reply) > 1232:
-			t.Fatalf("%d bytes for % x", len(reply), p)
-		}
-		if err := new(dns.Msg).Unpack(reply); err != nil {
-			t.Fatalf("the reply to % x does not parse: %v", p, err)
-		}
-	}
-}
-
 func TestHostileReplies(t *testing.T) {
 	for _, p := range dnstest.HostileReplies() {
 		t.Run(p.Name, func(t *testing.T) {

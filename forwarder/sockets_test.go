@@ -36,18 +36,10 @@ func (s onSockets) Resolve(ctx context.Context, dst, query []byte, from listener
 
 func (s onSockets) Done(from listener.Peer, took time.Duration) { s.rig.Done(s.peer(from), took) }
 
-// listen serves a rig on loopback until the test ends.
+// listen serves a rig on one loopback port until the test ends.
 func listen(t *testing.T, r *rig) (udp, tcp netip.AddrPort) {
 	t.Helper()
-	loopback := netip.MustParseAddrPort("127.0.0.1:0")
-	u, err := listener.ListenUDP(listener.UDPConfig{Addr: loopback, Handler: onSockets{r}, Now: r.clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := listener.ListenTCP(listener.TCPConfig{Addr: loopback, Handler: onSockets{r}, Now: r.clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	u, c := bindBoth(t, r)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = u.Run(ctx) })
@@ -57,6 +49,23 @@ func listen(t *testing.T, r *rig) (udp, tcp netip.AddrPort) {
 		wg.Wait()
 	})
 	return u.Addr(), c.Addr()
+}
+
+// bindBoth finds a port that is free for both transports.
+func bindBoth(t *testing.T, r *rig) (*listener.UDP, *listener.TCP) {
+	t.Helper()
+	for range 20 {
+		u, err := listener.ListenUDP(listener.UDPConfig{Addr: netip.MustParseAddrPort("127.0.0.1:0"), Handler: onSockets{r}, Now: r.clock.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, err := listener.ListenTCP(listener.TCPConfig{Addr: u.Addr(), Handler: onSockets{r}, Now: r.clock.Now}); err == nil {
+			return u, c
+		}
+		_ = u.Close()
+	}
+	t.Fatal("found no loopback port that is free for UDP and TCP")
+	return nil, nil
 }
 
 func dial(t *testing.T, network string, addr netip.AddrPort) net.Conn {

@@ -20,10 +20,14 @@ import (
 	"github.com/miekg/dns"
 )
 
-// TestMain lets a test start this very binary as the daemon.
+// TestMain lets a test start this very binary as the daemon, or as a program
+// that looks up a name.
 func TestMain(m *testing.M) {
 	if os.Getenv("NODENS_TEST_MAIN") != "" {
 		main()
+	}
+	if os.Getenv("NODENS_TEST_LOOKUP") != "" {
+		lookUp(os.Args[1])
 	}
 	os.Exit(m.Run())
 }

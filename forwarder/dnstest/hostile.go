@@ -80,6 +80,11 @@ func HostilePackets() []Packet {
 	return slices.Concat(notQueries(), badQuestions(), badRecords(), unwanted(), oddButFine())
 }
 
+// Deserving are the packets that get a reply.
+func Deserving(packets []Packet) []Packet {
+	return slices.DeleteFunc(slices.Clone(packets), func(p Packet) bool { return p.Outcome == Ignored })
+}
+
 func notQueries() []Packet {
 	return []Packet{
 		{"nothing", nil, Ignored},

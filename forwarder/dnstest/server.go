@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -70,6 +71,16 @@ func (s *Server) Seen() []*Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]*Request(nil), s.seen...)
+}
+
+// SeenFor is how many of them asked for a name.
+func (s *Server) SeenFor(name string) (n int) {
+	for _, r := range s.Seen() {
+		if strings.EqualFold(r.Query().Question[0].Name, name) {
+			n++
+		}
+	}
+	return n
 }
 
 // stop closes everything and waits.

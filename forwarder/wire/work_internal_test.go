@@ -3,7 +3,11 @@ package wire
 import (
 	"bytes"
 	"encoding/binary"
+	"maps"
+	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"testing"
 )
 
@@ -78,6 +82,29 @@ func TestWork(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+}
+
+// TestMutatedWork counts the steps for the bombs with bytes changed, and for what
+// a client may send.
+func TestMutatedWork(t *testing.T) {
+	rounds, _ := strconv.Atoi(os.Getenv("NODENS_PACKETS"))
+	rnd, most := rand.New(rand.NewPCG(5, 6)), 0
+	all := bombs()
+	kinds := slices.Sorted(maps.Keys(all))
+	for i := range max(rounds, 5_000) {
+		msg := bytes.Clone(all[kinds[i%len(kinds)]])
+		if i%64 != 0 { // most packets of clients are short
+			msg = msg[:512+rnd.IntN(1024)]
+		}
+		for range 1 + rnd.IntN(8) {
+			msg[rnd.IntN(min(len(msg), 1024))] = byte(rnd.Uint32())
+		}
+		q, r := steps(msg)
+		if most = max(most, q, r); most > mostSteps {
+			t.Fatalf("%d and %d steps, at most %d, for % x", q, r, mostSteps, msg)
+		}
+	}
+	t.Logf("at most %d steps", most)
 }
 
 // FuzzWork looks for a message that is more work than allowed.
