@@ -4,6 +4,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/nodens-dns/nodens/forwarder/access"
 )
 
 // counters are the cells of all stripes, listen addresses and zones, and what is
@@ -17,6 +19,7 @@ type counters struct {
 
 	shared, surplus, dropped, unkept atomic.Uint64
 	renewed, prefetched, unfetched   atomic.Uint64
+	turned                           [access.Rulings]atomic.Uint64
 }
 
 type stripe struct{ cells []cell }

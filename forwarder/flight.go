@@ -116,4 +116,13 @@ func (f *flights) land(hash uint64, fl *flight, e *cache.Entry) {
 	close(fl.done)
 }
 
+// has reports whether a key is being fetched.
+func (f *flights) has(hash uint64, key []byte) bool {
+	s := f.shard(hash)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fl := s.byKey[hash]
+	return fl != nil && bytes.Equal(fl.key, key)
+}
+
 func (f *flights) shard(hash uint64) *flightShard { return &f.shards[hash%flightShards] }

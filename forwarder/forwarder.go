@@ -1,10 +1,12 @@
 package forwarder
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
 
+	"github.com/nodens-dns/nodens/forwarder/access"
 	"github.com/nodens-dns/nodens/forwarder/cache"
 	"github.com/nodens-dns/nodens/forwarder/wire"
 )
@@ -46,6 +48,13 @@ type Config struct {
 	// node have asked before. Default false: they are answered from the cache,
 	// or asked for without RD.
 	RefuseSnooping bool
+	// Gate rules on who may ask, and how much. Default none: everybody may.
+	Gate *access.Gate
+	// DropDenied gives clients that the Gate denies no reply, where others get
+	// REFUSED.
+	DropDenied bool
+	// Taps are those who watch. Default none, for ever.
+	Taps *Taps
 	// Before is the Forwarder that this one takes over from. If both have the
 	// same zones and routes in the same order, and the same Listeners and
 	// Stripes, they count together, so that no counter falls. Default none.
@@ -66,6 +75,9 @@ type Forwarder struct {
 	udpSize    uint16
 	rotate     bool
 	noSnooping bool
+	gate       *access.Gate // nil: everybody may ask
+	silent     bool         // to clients that are denied
+	taps       *Taps
 	now        func() time.Duration
 }
 
@@ -95,6 +107,9 @@ func New(cfg Config) (*Forwarder, error) {
 		udpSize:    max(cfg.UDPSize, wire.MinUDPSize),
 		rotate:     cfg.Rotate,
 		noSnooping: cfg.RefuseSnooping,
+		gate:       cfg.Gate,
+		silent:     cfg.DropDenied,
+		taps:       cmp.Or(cfg.Taps, &Taps{}),
 		now:        cfg.Now,
 	}, nil
 }
@@ -106,6 +121,7 @@ type question struct {
 	size   int // of the query in bytes
 	hash   uint64
 	keyLen int
+	ruling access.Ruling
 	buf    [wire.MaxKey]byte
 }
 
@@ -137,6 +153,11 @@ func (f *Forwarder) Close() error {
 // neither waits nor keeps a slice, and allocates only when it has an answer
 // asked for again in the background.
 func (f *Forwarder) Lookup(dst, query []byte, from Peer) ([]byte, Verdict) {
+	if f.gate != nil {
+		if ruling := f.gate.Admit(from.Client.Addr(), from.Received); ruling != access.Allowed {
+			return f.turnAway(dst, query, from, ruling)
+		}
+	}
 	q := question{from: from}
 	if fault := f.read(&q, query); fault != wire.Sound {
 		return f.reject(dst, &q, fault)
@@ -166,7 +187,7 @@ func (f *Forwarder) Lookup(dst, query []byte, from Peer) ([]byte, Verdict) {
 // recall writes an answer that is in memory.
 func (f *Forwarder) recall(dst []byte, q *question, a answer, p *cache.Policy) []byte {
 	reply := f.write(dst, q, a, p, q.from.Received)
-	f.countMemory(q, a.entry.Route(), a, len(reply))
+	f.countRCode(q, a.entry.Route(), a, a.entry.RCode(), len(reply))
 	return reply
 }
 
@@ -187,9 +208,17 @@ func (f *Forwarder) Resolve(ctx context.Context, dst, query []byte, from Peer) (
 	if z.route == nil || refused(&q.Query) {
 		return f.answerLocally(dst, &q, z), Answered
 	}
+	if f.gate != nil {
+		seat, ok := f.gate.Enter(from.Client.Addr(), from.Received)
+		if !ok {
+			return f.sendAway(dst, &q, access.Limited)
+		}
+		defer f.gate.Leave(seat)
+	}
 	a, ok := f.resolve(ctx, dst, &q, z)
 	if !ok {
 		f.counters.surplus.Add(1)
+		f.watch(&q, z.index, answer{nil, FromFailure}, NoReply)
 		return nil, Drop // a retry will find the answer in the cache
 	}
 	now := f.now()

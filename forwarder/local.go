@@ -12,6 +12,19 @@ const (
 	localNoData                    // names that exist and hold nothing
 )
 
+// String says what is answered, "" for nothing.
+func (k localKind) String() string {
+	switch k {
+	case localLoopback:
+		return "loopback addresses"
+	case localNXDomain:
+		return "there is no such name"
+	case localNoData:
+		return "the name has no records"
+	}
+	return ""
+}
+
 type localZone struct {
 	name string
 	kind localKind
@@ -69,7 +82,7 @@ func (f *Forwarder) answerLocally(dst []byte, q *question, z *zone) []byte {
 		return reply
 	}
 	if reply, ok := f.answerChaos(dst, q); ok {
-		f.countRCode(q, f.table.none.index, FromLocal, wire.NoError, len(reply))
+		f.countRCode(q, f.table.none.index, answer{nil, FromLocal}, wire.NoError, len(reply))
 		return reply
 	}
 	rcode, ede := refusal(&q.Query)
@@ -80,7 +93,7 @@ func (f *Forwarder) answerLocally(dst []byte, q *question, z *zone) []byte {
 		return f.refuse(dst, q, rcode, ede)
 	}
 	reply := appendLocal(dst[:0], &q.Query, z, f.udpSize)
-	f.countMemory(q, z.index, answer{nil, FromLocal}, len(reply))
+	f.countRCode(q, z.index, answer{nil, FromLocal}, wire.HeaderRCode(reply), len(reply))
 	return reply
 }
 

@@ -149,6 +149,16 @@ func (t *table) add(name string, z *zone) error {
 	return nil
 }
 
+// routeIndex is the place of a zone's route in Config.Routes, -1 without one.
+func (t *table) routeIndex(z *zone) int {
+	for i, r := range t.routes {
+		if r == z.route {
+			return i
+		}
+	}
+	return -1
+}
+
 // find returns the zone of a folded name. DS records live in the parent zone
 // (RFC 4035 section 3.1.4.1), so a question for them is routed by the parent's
 // name.

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nodens-dns/nodens/forwarder/access"
 	"github.com/nodens-dns/nodens/forwarder/wire"
 )
 
@@ -121,24 +122,17 @@ func (c *cell) count(q *question, size int, src Source, rcode wire.RCode) {
 	}
 }
 
-// countMemory counts an answer that Lookup gives; Done will time it.
-func (f *Forwarder) countMemory(q *question, zone uint8, a answer, size int) {
-	rcode := wire.NoError
-	if a.entry != nil {
-		rcode = a.entry.RCode()
-	}
-	f.countRCode(q, zone, a.source, rcode, size)
-}
-
 // countError counts an error of our own making.
 func (f *Forwarder) countError(q *question, rcode wire.RCode, size int) {
-	f.countRCode(q, f.table.none.index, FromLocal, rcode, size)
+	f.countRCode(q, f.table.none.index, answer{nil, FromLocal}, rcode, size)
 }
 
-func (f *Forwarder) countRCode(q *question, zone uint8, src Source, rcode wire.RCode, size int) {
+// countRCode counts an answer that Lookup gives; Done will time it.
+func (f *Forwarder) countRCode(q *question, zone uint8, a answer, rcode wire.RCode, size int) {
 	c := f.counters.cell(&q.from, zone)
-	c.count(q, size, src, rcode)
+	c.count(q, size, a.source, rcode)
 	c.batch.Add(1)
+	f.watch(q, zone, a, rcode)
 }
 
 // countWait counts an answer that Resolve gives.
@@ -146,6 +140,7 @@ func (f *Forwarder) countWait(q *question, zone uint8, a answer, size int, now t
 	c := f.counters.cell(&q.from, zone)
 	c.count(q, size, a.source, a.entry.RCode())
 	c.duration.add(now-q.from.Received, 1)
+	f.watch(q, zone, a, a.entry.RCode())
 }
 
 // timeBatch gives every query that was answered from memory since the last
@@ -206,6 +201,11 @@ type Stats struct {
 	// Unfetched is how many were not, near their end, because their route was
 	// half full.
 	Unfetched uint64
+	// Denied and Limited are how many queries were turned away: their client is
+	// none of ours, or asked more than its share.
+	Denied, Limited uint64
+	// Access is what is known of clients now.
+	Access access.Stats
 }
 
 // RouteStats is the state of one route.
@@ -268,6 +268,10 @@ func (f *Forwarder) Stats() Stats {
 		Unkept:  c.unkept.Load(),
 
 		Renewed: c.renewed.Load(), Prefetched: c.prefetched.Load(), Unfetched: c.unfetched.Load(),
+		Denied: c.turned[access.Denied].Load(), Limited: c.turned[access.Limited].Load(),
+	}
+	if f.gate != nil {
+		s.Access = f.gate.Stats(f.now())
 	}
 	for _, r := range f.table.routes {
 		s.Routes = append(s.Routes, RouteStats{

@@ -58,6 +58,13 @@ func (s *Set) rename(dst, name []byte) (w *rewrite, other []byte, ok bool) {
 	return nil, nil, false
 }
 
+// Renamed is the name that the servers are asked for in place of a folded one; ok
+// is false when they are asked for the name itself.
+func (s *Set) Renamed(name []byte) (other []byte, ok bool) {
+	_, other, ok = s.rename(nil, name)
+	return other, ok
+}
+
 // back turns a reply to the other name into one to the name that was asked for.
 // Names in the data are turned back too, where a client that asks for them will
 // be led to the same place again. Signatures do not survive it, nor does any
