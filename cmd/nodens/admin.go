@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -202,7 +203,11 @@ func (d *daemon) serveReady(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "not ready: "+why, http.StatusServiceUnavailable)
 		return
 	}
-	_, _ = io.WriteString(w, "ready")
+	text := "ready"
+	if list := d.current.Load().waitingFor(); len(list) > 0 {
+		text += ": " + waitingForPort + " " + strings.Join(list, ", ")
+	}
+	_, _ = io.WriteString(w, text)
 }
 
 // onlyFor lets everybody in ("all"), or clients of this machine ("loopback").

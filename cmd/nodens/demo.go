@@ -112,7 +112,7 @@ log: {level: error, format: console}
 			return fmt.Errorf("the daemon was not ready within %v", demoWait)
 		}
 	}
-	d.address = d.daemon.current.Load().listens[0].udp.Addr()
+	d.address = d.daemon.current.Load().listens[0].address()
 	return nil
 }
 

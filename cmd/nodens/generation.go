@@ -12,7 +12,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/nodens-dns/nodens/deploy/hostnet"
 	"github.com/nodens-dns/nodens/forwarder"
 	"github.com/nodens-dns/nodens/forwarder/cache"
 	"github.com/nodens-dns/nodens/forwarder/upstream"
@@ -210,7 +209,11 @@ func (d *daemon) prepareListens(next, old *generation) error {
 			next.listens = append(next.listens, old.listens[same])
 			continue
 		}
-		l, err := newListen(spec, &d.handler, d.base)
+		var bound func() // nil: it is not waited for
+		if old.mayWaitFor(address) {
+			bound = d.tellSockets
+		}
+		l, err := newListen(spec, bound, &d.handler, d.base)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -225,7 +228,7 @@ func (d *daemon) prepareListens(next, old *generation) error {
 func (d *daemon) warnShared(next, old *generation) {
 	var shared []fmt.Stringer
 	for _, address := range next.config.Listen {
-		if !slices.Contains(old.config.Listen, address) && hostnet.ListenedAt(address) {
+		if !slices.Contains(old.config.Listen, address) && isShared(address) {
 			shared = append(shared, address)
 		}
 	}
@@ -281,7 +284,7 @@ func (d *daemon) retire(old, next *generation) {
 // discard undoes what was made for next.
 func (d *daemon) discard(next, old *generation) {
 	for _, l := range without(next.listens, old.listens) {
-		_ = errors.Join(l.udp.Close(), l.tcp.Close()) // the error that led here is the one to tell
+		_ = l.close() // the error that led here is the one to tell
 	}
 	_ = stopRoutes(without(next.routes, old.routes), context.Background())
 }

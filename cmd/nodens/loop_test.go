@@ -30,7 +30,7 @@ func TestLoopIsFound(t *testing.T) {
 	looping := netip.MustParseAddrPort(back.LocalAddr().String())
 
 	h := serve(t, fmt.Sprintf("listen: [127.0.0.1:0]\nroutes:\n- {zones: [.], servers: [%q]}\n", looping))
-	address <- h.current.Load().listens[0].udp.Addr().String()
+	address <- h.current.Load().listens[0].address().String()
 	await(t, "the loop is found", func() bool { return h.snapshot().Routes[0].Servers.Targets[0].Looped })
 	if all := h.logs.FilterMessageSnippet("back to nodens").All(); len(all) != 1 {
 		t.Errorf("logged %d times", len(all))

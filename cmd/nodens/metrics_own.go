@@ -85,6 +85,16 @@ func ownQueryMetrics() []metric {
 				e.count(s.Listens[i].TCP.Accepted, s.Listens[i].Address.String())
 			}
 		}},
+		{"nodens_listen_waiting", "1 while another user's process has the port, over UDP or TCP.", []string{"listen"}, func(s *snapshot, e emitter) {
+			for i := range s.Listens {
+				e.gauge(oneIf(s.Listens[i].Waiting), s.Listens[i].Address.String())
+			}
+		}},
+		{"nodens_listen_bind_failures_total", "Times that a listen address waited for could not be had.", []string{"listen"}, func(s *snapshot, e emitter) {
+			for i := range s.Listens {
+				e.count(s.Listens[i].WaitedFor, s.Listens[i].Address.String())
+			}
+		}},
 		{"nodens_udp_receive_buffer_bytes", "Receive buffer that the kernel granted each UDP socket.", []string{"listen"}, func(s *snapshot, e emitter) {
 			for i := range s.Listens {
 				e.gauge(float64(s.Listens[i].UDP.ReceiveBuffer), s.Listens[i].Address.String())

@@ -121,6 +121,7 @@ type listenReport struct {
 	ConnsLimit  int      `json:"connectionsLimit"`
 	Dropped     uint64   `json:"dropped"`
 	Reasons     []string `json:"reasons,omitempty"` // of the drops
+	Waiting     string   `json:"waiting,omitempty"` // why it is not served yet
 }
 
 type memoryReport struct {
@@ -342,6 +343,9 @@ func newListenReport(l *listenSnapshot, limits LimitsConfig) listenReport {
 		Address: l.Address.String(), UDP: l.UDP.Received, TCP: l.TCP.Received,
 		UDPMisses: l.UDP.InFlight, TCPMisses: l.TCP.InFlight, MissesLimit: limits.MissesInFlight,
 		Connections: l.TCP.Connections, ConnsLimit: limits.TCPConnections,
+	}
+	if l.Waiting {
+		r.Waiting = waitingForPort
 	}
 	for _, drop := range []struct {
 		n    uint64

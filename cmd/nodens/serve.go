@@ -117,7 +117,7 @@ func (d *daemon) serve(ctx context.Context, c Config) error {
 func (d *daemon) addresses() []fmt.Stringer {
 	var list []fmt.Stringer
 	for _, l := range d.current.Load().listens {
-		list = append(list, l.udp.Addr())
+		list = append(list, l.address())
 	}
 	return list
 }

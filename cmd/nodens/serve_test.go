@@ -83,7 +83,7 @@ func (h *house) end() error {
 	}
 }
 
-func (h *house) address(i int) netip.AddrPort { return h.current.Load().listens[i].udp.Addr() }
+func (h *house) address(i int) netip.AddrPort { return h.current.Load().listens[i].address() }
 
 // reconfigure replaces the file and waits until it was looked at.
 func (h *house) reconfigure(config string) reloadResult {

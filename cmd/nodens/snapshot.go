@@ -42,6 +42,9 @@ type listenSnapshot struct {
 	Address netip.AddrPort
 	UDP     listener.UDPStats
 	TCP     listener.TCPStats
+
+	Waiting   bool   // another user's process has the port, over UDP or TCP
+	WaitedFor uint64 // times that it could not be had
 }
 
 // counted is when the forwarder's counters began.
@@ -117,7 +120,7 @@ func (d *daemon) snapshot() snapshot {
 		s.Guard = &status
 	}
 	for _, l := range g.listens {
-		s.Listens = append(s.Listens, listenSnapshot{l.udp.Addr(), l.udp.Stats(), l.tcp.Stats()})
+		s.Listens = append(s.Listens, l.snapshot())
 	}
 	for _, r := range g.routes {
 		one := routeSnapshot{Config: r.spec.config, Servers: r.group.Status()}

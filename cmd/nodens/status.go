@@ -97,7 +97,7 @@ func printReport(w io.Writer, r *report) error {
 	fmt.Fprint(table, "\n  LISTEN\tUDP QUERIES\tTCP QUERIES\tUDP MISSES IN FLIGHT\tTCP MISSES IN FLIGHT\tTCP CONNECTIONS OPEN\tDROPPED\n")
 	for _, l := range r.Listens {
 		fmt.Fprintf(table, "  %s\t%d\t%d\t%d of %d\t%d of %d\t%d of %d\t%d\n",
-			l.Address, l.UDP, l.TCP, l.UDPMisses, l.MissesLimit, l.TCPMisses, l.MissesLimit, l.Connections, l.ConnsLimit, l.Dropped)
+			strings.TrimSpace(l.Address+" "+l.Waiting), l.UDP, l.TCP, l.UDPMisses, l.MissesLimit, l.TCPMisses, l.MissesLimit, l.Connections, l.ConnsLimit, l.Dropped)
 	}
 	return table.Flush()
 }

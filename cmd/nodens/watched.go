@@ -74,16 +74,20 @@ func absent(listen []netip.AddrPort, own []netip.Addr) []netip.Addr {
 	return missing
 }
 
-// tellSockets tells the guard which sockets should answer its probes.
+// tellSockets tells the guard which sockets should answer its probes. Those that
+// wait for their port are told when they have it.
 func (d *daemon) tellSockets() {
 	if d.guard == nil {
 		return
 	}
 	var sockets []guard.Socket
 	for _, l := range d.current.Load().listens {
+		if l.udp.Load() == nil {
+			continue
+		}
 		first := l.spec.index * stripes(l.spec.limits)
 		for i := range l.spec.limits.UDPSockets {
-			sockets = append(sockets, guard.Socket{Address: l.udp.Addr(), Number: first + i})
+			sockets = append(sockets, guard.Socket{Address: l.address(), Number: first + i})
 		}
 	}
 	d.guard.Sockets(sockets)
