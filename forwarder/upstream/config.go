@@ -56,9 +56,10 @@ type Config struct {
 	// Roots are the authorities that members with a TLSName are verified with.
 	// Default: the system's.
 	Roots *x509.CertPool
-	// PacketRate bounds the questions put in a second, retries included: some
-	// networks drop what is more. Then there are no hedges, and queries wait
-	// for their turn within their budget. Default 0: no bound.
+	// PacketRate bounds the packets sent in a second, retries, probes and what
+	// goes over TCP included: some networks drop what is more. Then there are no
+	// hedges, and queries wait for their turn within their budget. Default 0: no
+	// bound.
 	PacketRate int
 
 	// LoopZone has each server asked now and then for random names below this

@@ -145,6 +145,30 @@ func TestPacketRate(t *testing.T) {
 	}
 }
 
+// TestPacketRateCountsAll has every reply ask for a question over TCP.
+func TestPacketRateCountsAll(t *testing.T) {
+	s := serve(t, func(r *request) {
+		if r.tcp {
+			r.reply(t, dns.RcodeSuccess)
+		} else {
+			r.reply(t, dns.RcodeSuccess, truncated)
+		}
+	})
+	cfg := external
+	cfg.PacketRate = 100
+	g := group(t, cfg, plain(s))
+	start := time.Now()
+	var asking sync.WaitGroup
+	for i := range 40 {
+		asking.Go(func() { mustAnswer(t, g, nameOf(i), wire.NoError) })
+	}
+	asking.Wait()
+	// Five packets for each, one every 10 ms.
+	if took := time.Since(start); took < 1500*time.Millisecond {
+		t.Errorf("40 truncated replies took %v", took)
+	}
+}
+
 // TestExternalProbe has an external server fail and return.
 func TestExternalProbe(t *testing.T) {
 	gone, alive := serve(t, silent), serve(t, good(t))

@@ -43,3 +43,29 @@ func (l *limit) take(now, interval time.Duration, burst int) bool {
 		}
 	}
 }
+
+// spend takes note of packets that go out whatever the bound is: those after them
+// wait for longer.
+func (l *limit) spend(now, interval time.Duration, packets int) {
+	for {
+		old := l.due.Load()
+		next := max(time.Duration(old), now) + time.Duration(packets)*interval
+		if l.due.CompareAndSwap(old, int64(next)) {
+			return
+		}
+	}
+}
+
+// Packets of ours that a question takes.
+const (
+	packetsUDP = 1
+	packetsTCP = 4 // to connect, ask, acknowledge and close
+)
+
+// spend takes note of a question beside the attempts: one that is put once more, or
+// a probe.
+func (g *Group) spend(now time.Duration, packets int) {
+	if rate := g.cfg.PacketRate; rate > 0 {
+		g.packets.spend(now, time.Second/time.Duration(rate), packets)
+	}
+}

@@ -256,6 +256,7 @@ func (g *Group) askOnly(t *target, q *wire.Query, speaks bool) {
 	x.probe, x.speaks = true, speaks
 	x.endAt = x.now + probePatience*g.cfg.RetryMax
 	x.nextAt, x.made = never, 1
+	g.spend(x.now, packetsUDP)
 	x.ask(&x.slots[0], t)
 	_ = x.work(g.ctx)
 	x.finish()

@@ -177,6 +177,7 @@ func (x *exchange) askPlain(a *attempt) {
 	x.group.count.ednsFallbacks.Add(1)
 	a.leave(unused)
 	a.plain, a.wasEDNS = true, true
+	x.group.spend(x.now, packetsUDP)
 	x.again(a)
 	x.turn(a)
 }
@@ -185,6 +186,7 @@ func (x *exchange) askPlain(a *attempt) {
 func (x *exchange) askTCP(a *attempt) {
 	x.group.count.tcpFallbacks.Add(1)
 	a.byTCP, a.fallback = true, true
+	x.group.spend(x.now, packetsTCP)
 	x.again(a)
 	x.turn(a)
 }
