@@ -16,7 +16,10 @@
 // with NODENS_FULL=1 they are as long as they should be, print a table of
 // figures in Markdown, and need half an hour:
 //
-//	NODENS_FULL=1 NODENS_COREDNS=$PWD/.cache/bin/coredns go test ./bench/proof -v -timeout 60m
+//	NODENS_FULL=1 NODENS_FIGURES=figures.md NODENS_COREDNS=$PWD/.cache/bin/coredns \
+//	    go test ./bench/proof -v -timeout 60m
+//
+// NODENS_FIGURES names a file that the table is written to, in either form.
 //
 // NODENS_BINARY names a nodens to test in place of the one built from this
 // tree. NODENS_REQUIRE lists what a test must not skip for the lack of: root,

@@ -2,10 +2,13 @@ package proof
 
 import (
 	"fmt"
+	"os"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/nodens-dns/nodens/bench/load"
+	"github.com/nodens-dns/nodens/bench/machine"
 )
 
 // figures are the rows of the table that a full run prints.
@@ -30,19 +33,30 @@ func figure(event, on string, trs []*traffic, format string, args ...any) {
 		c.Sent, c.Lost, c.ServFail, c.Wrong, c.Late, ms(worst.P50), ms(worst.P99), ms(worst.P999), fmt.Sprintf(format, args...)))
 }
 
-// printFigures prints the table of a full run.
-func printFigures() {
+// tellFigures prints the table of a full run, and writes it to the file that
+// NODENS_FIGURES names, with the machine it ran on.
+func tellFigures(on machine.Machine) error {
 	figures.Lock()
 	defer figures.Unlock()
-	if !full() || len(figures.rows) == 0 {
-		return
+	if len(figures.rows) == 0 {
+		return nil
 	}
-	fmt.Println("\n| event | on | sent | lost | SERVFAIL | wrong | late | misses p50, p99, p99.9 (ms) | beside |")
-	fmt.Println("|---|---|---|---|---|---|---|---|---|")
-	for _, row := range figures.rows {
-		fmt.Println(row)
+	table := figureHead + strings.Join(figures.rows, "\n") + "\n"
+	if full() {
+		fmt.Print("\n", table)
 	}
+	path := os.Getenv("NODENS_FIGURES")
+	if path == "" {
+		return nil
+	}
+	text := fmt.Sprintf("# What happens to a cluster under load\n\nThe rows of bench/proof, %s. %v.\n\n%s",
+		form("in the short form", "at full length"), on, table)
+	return os.WriteFile(path, []byte(text), 0o644)
 }
+
+const figureHead = `| event | on | sent | lost | SERVFAIL | wrong | late | misses p50, p99, p99.9 (ms) | beside |
+|---|---|---|---|---|---|---|---|---|
+`
 
 // ms is a time in milliseconds, without the unit.
 func ms(d time.Duration) string {

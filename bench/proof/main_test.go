@@ -3,9 +3,12 @@ package proof
 import (
 	"fmt"
 	"os"
+	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/nodens-dns/nodens/bench/machine"
 	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/bench/world"
 )
@@ -27,8 +30,13 @@ func run(m *testing.M) int {
 		return 1
 	}
 	removeLeftovers()
+	commit, _ := exec.Command("git", "describe", "--always", "--dirty").Output() // without git it is unknown
+	on := machine.Describe(strings.TrimSpace(string(commit)))
 	code := m.Run()
-	printFigures()
+	if err := tellFigures(on); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	return code
 }
 

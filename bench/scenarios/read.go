@@ -107,6 +107,7 @@ func (f *scenarioFile) faults(to *upstream.Faults) fields {
 		"servfail":  f.number(&to.ServFail, 0, 1),
 		"refused":   f.number(&to.Refused, 0, 1),
 		"truncate":  f.number(&to.Truncate, 0, 1),
+		"garbage":   f.number(&to.Garbage, 0, 1),
 		"rate":      f.number(&to.Rate, 1, 1e7),
 		"queue":     f.integer(&to.Queue, 1, 1_000_000),
 		"blackhole": f.flag(&to.Blackhole),

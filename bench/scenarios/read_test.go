@@ -43,7 +43,7 @@ does: All of it.
 names: {kind: blend, hits: 0.5, services: 10, external: 20, externalShare: 0.5, tcpShare: 0, ednsShare: 0.25, zipf: 0, dualStack: true, ttl: 1m}
 warm: true
 load: {transport: dot, retry: musl, followTC: true, sockets: 3, conns: 4, workers: 2, freshPorts: true, timeout: 2s}
-upstream: {servers: 2, delay: 1ms, jitter: 2ms, loss: 0.1, servfail: 0.2, refused: 0.3, truncate: 0.4, rate: 1000, queue: 7}
+upstream: {servers: 2, delay: 1ms, jitter: 2ms, loss: 0.1, servfail: 0.2, refused: 0.3, truncate: 0.4, garbage: 0.5, rate: 1000, queue: 7}
 phases:
 - {name: a, for: 1s, rate: 100}
 - {name: b, for: 2s, from: 100, to: 300}
@@ -64,7 +64,7 @@ events:
 			Stages: []load.Stage{load.Steady("a", 100, time.Second), {Name: "b", For: 2 * time.Second, From: 100, To: 300}},
 		},
 		Faults: upstream.Faults{
-			Delay: time.Millisecond, Jitter: 2 * time.Millisecond, Loss: 0.1, ServFail: 0.2, Refused: 0.3, Truncate: 0.4, Rate: 1000, Queue: 7,
+			Delay: time.Millisecond, Jitter: 2 * time.Millisecond, Loss: 0.1, ServFail: 0.2, Refused: 0.3, Truncate: 0.4, Garbage: 0.5, Rate: 1000, Queue: 7,
 		},
 		Events: []scenarios.Event{
 			{At: time.Second, Does: "silence", Do: scenarios.SetFaults, Server: 2, Faults: upstream.Faults{Blackhole: true}},

@@ -68,6 +68,9 @@ func (a answerer) reply(dst, query []byte, what spoil) ([]byte, names.Class) {
 		dst[2] |= flagsTC
 	case nxDomain:
 		dst = a.negative(dst, query, q, names.Answer{RCode: rcodeNXDomain, TTL: names.NegativeTTL})
+	case garbage:
+		dst = a.truth(dst, query, q, answer)
+		dst[headerSize+1] ^= 1
 	case asItIs, drop:
 		dst = a.truth(dst, query, q, answer)
 	}

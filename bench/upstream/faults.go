@@ -21,6 +21,9 @@ type Faults struct {
 	ServFail, Refused, NXDomain float64
 	// Truncate is the share of UDP replies that are empty and say TC.
 	Truncate float64
+	// Garbage is the share of replies that are to another question, under the
+	// query's ID.
+	Garbage float64
 	// Delay is added to every reply, 0 to 1 minute.
 	Delay time.Duration
 	// Jitter adds an evenly drawn time below it, 0 to 1 minute.
@@ -44,6 +47,7 @@ func (f Faults) validate() error {
 	var errs []error
 	for what, share := range map[string]float64{
 		"Loss": f.Loss, "ServFail": f.ServFail, "Refused": f.Refused, "NXDomain": f.NXDomain, "Truncate": f.Truncate,
+		"Garbage": f.Garbage,
 	} {
 		if share < 0 || share > 1 {
 			errs = append(errs, fmt.Errorf("upstream: %s is %v, want 0 to 1", what, share))
@@ -70,6 +74,7 @@ const (
 	refused
 	nxDomain
 	truncated
+	garbage
 )
 
 // draw decides about query number n.
@@ -80,7 +85,7 @@ func (f *Faults) draw(rng *rand.Rand, n uint64) spoil {
 	for _, c := range [...]struct {
 		share float64
 		what  spoil
-	}{{f.Loss, drop}, {f.ServFail, servFail}, {f.Refused, refused}, {f.NXDomain, nxDomain}, {f.Truncate, truncated}} {
+	}{{f.Loss, drop}, {f.ServFail, servFail}, {f.Refused, refused}, {f.NXDomain, nxDomain}, {f.Truncate, truncated}, {f.Garbage, garbage}} {
 		if c.share > 0 && rng.Float64() < c.share {
 			return c.what
 		}
