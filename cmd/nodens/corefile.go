@@ -136,10 +136,34 @@ func (c *corefile) finish() {
 	if len(c.config.Listen) > maxListen {
 		c.add(1, fmt.Sprintf("there are %d addresses to listen on", len(c.config.Listen)), fmt.Sprintf("bind at most %d", maxListen))
 	}
+	c.adminAddress()
+	c.denyUnrouted()
 	c.config.complete(c.options.variable)
 	sortMistakes(c.notes)
 	for _, n := range c.notes {
 		c.config.Notes = append(c.config.Notes, n.in(c.file))
+	}
+}
+
+// adminAddress is on the port of the metrics, for this machine alone: the address
+// of the metrics itself serves nothing else.
+func (c *corefile) adminAddress() {
+	a := &c.config.Admin
+	if len(a.Metrics) > 0 {
+		if at, err := netip.ParseAddrPort("127.0.0.1:" + a.Metrics[0][strings.LastIndexByte(a.Metrics[0], ':')+1:]); err == nil {
+			a.Address = at
+		}
+	}
+	a.Metrics = without(a.Metrics, []string{a.Address.String()})
+}
+
+// denyUnrouted leaves out names that have a route all the same.
+func (c *corefile) denyUnrouted() {
+	for _, r := range c.config.Routes {
+		c.config.Local.Deny = without(c.config.Local.Deny, r.Zones)
+	}
+	if len(c.config.Local.Deny) > maxDenied {
+		c.add(1, fmt.Sprintf("except keeps %d names from being forwarded", len(c.config.Local.Deny)), fmt.Sprintf("keep at most %d", maxDenied))
 	}
 }
 

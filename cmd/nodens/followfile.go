@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -24,6 +23,11 @@ const (
 // now makes it look at once; it may be nil. look runs in the goroutine of the
 // caller, never twice at once.
 func followFile(ctx context.Context, path string, poll time.Duration, now <-chan os.Signal, look func()) error {
+	return followFiles(ctx, func() []string { return []string{path} }, poll, now, look)
+}
+
+// followFiles is followFile for several, which may be others from look to look.
+func followFiles(ctx context.Context, files func() []string, poll time.Duration, now <-chan os.Signal, look func()) error {
 	if poll == 0 {
 		poll = slowPoll
 	}
@@ -37,7 +41,7 @@ func followFile(ctx context.Context, path string, poll time.Duration, now <-chan
 	ticker := time.NewTicker(poll)
 	defer ticker.Stop()
 	var settled <-chan time.Time
-	watch(watcher, path)
+	watchFiles(watcher, files())
 	look()
 	for {
 		select {
@@ -52,23 +56,11 @@ func followFile(ctx context.Context, path string, poll time.Duration, now <-chan
 			}
 		case <-settled:
 			settled = nil
-			watch(watcher, path)
+			watchFiles(watcher, files())
 			look()
 		case <-ticker.C:
-			watch(watcher, path)
+			watchFiles(watcher, files())
 			look()
 		}
-	}
-}
-
-// watch adds the folders on the way to the file. Watching one again does
-// nothing; one that cannot be watched is left to the poll.
-func watch(watcher *fsnotify.Watcher, path string) {
-	if watcher == nil {
-		return
-	}
-	_ = watcher.Add(filepath.Dir(path))
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		_ = watcher.Add(filepath.Dir(target))
 	}
 }

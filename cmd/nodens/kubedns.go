@@ -66,8 +66,14 @@ func readKubeDNS(folder string) (kubeDNS, error) {
 		}
 	}
 	k.check(&m)
-	return k, m.err()
+	if err := m.err(); err != nil {
+		return kubeDNS{folder: folder}, kubeDNSError{err}
+	}
+	return k, nil
 }
+
+// kubeDNSError is about the ConfigMap kube-dns.
+type kubeDNSError struct{ error }
 
 // lineOf is where a JSON text is wrong.
 func lineOf(data []byte, err error) int {

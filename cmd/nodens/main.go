@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -68,6 +69,9 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		usage(stdout)
 		return 0
 	}
+	if strings.HasPrefix(args[0], "-") {
+		return exitStatus(nodeCacheCommand(ctx, s, args), stderr)
+	}
 	for _, c := range commands() {
 		if c.name == args[0] {
 			return exitStatus(c.run(ctx, s, args[1:]), stderr)
@@ -98,7 +102,8 @@ func usage(w io.Writer) {
 	for _, c := range commands() {
 		fmt.Fprintf(w, "  nodens %-8s %-42s %s\n", c.name, c.args, c.does)
 	}
-	fmt.Fprint(w, "\n'nodens COMMAND -h' lists the flags of a command.\n")
+	fmt.Fprintf(w, "  nodens %-51s %s\n", "-localip ADDRESSES -conf FILE ...", "run the daemon with node-cache's flags and a Corefile")
+	fmt.Fprint(w, "\n'nodens COMMAND -h' lists the flags of a command, 'nodens -localip= -h' those of node-cache.\n")
 }
 
 func commandNames() []string {

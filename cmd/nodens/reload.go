@@ -1,7 +1,7 @@
 package main
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"sync"
@@ -49,18 +49,12 @@ func (r *reloads) result() reloadResult {
 	return result
 }
 
-// followConfig takes over the configuration file whenever it changed, or when
-// a signal asks for it, until ctx ends.
-func (d *daemon) followConfig(ctx context.Context) error {
-	return followFile(ctx, d.began.Path, 0, d.signals, d.reload)
-}
-
 // reload reads the file and, if it says something else than before, takes it
 // over whole. A file that cannot be taken over changes nothing; it is logged
 // and counted once, not with every look.
 func (d *daemon) reload() {
 	old := d.current.Load()
-	config, err := loadConfig(d.began.Path, d.getenv)
+	config, err := d.source.load()
 	before := d.reloads.result()
 	if err == nil && config.Hash == before.Hash {
 		if before.Err != nil {
@@ -76,6 +70,9 @@ func (d *daemon) reload() {
 		return
 	}
 	d.reloads.done(time.Now(), config.Hash, err)
+	if errors.As(err, new(kubeDNSError)) {
+		d.setup[setupConfigMap].Add(1)
+	}
 	if err != nil {
 		d.log.Error("the new configuration was not taken over; the old one goes on", zap.Error(err))
 	}
@@ -93,10 +90,18 @@ func (d *daemon) takeOver(c Config, old *generation) error {
 	applyCPUPolicy(c.Limits.CPUs, d.getenv)
 	d.log.Info("the new configuration is in force", zap.String("config", c.Path),
 		zap.Bool("cacheKept", next.cache == old.cache), zap.Stringers("listen", d.addresses()))
+	d.logNotes(&c)
 	if later := needsRestart(c, d.began); len(later) > 0 {
 		d.log.Warn("these changes wait for a restart", zap.Strings("settings", later))
 	}
 	return nil
+}
+
+// logNotes says what a Corefile says that is done in another way.
+func (d *daemon) logNotes(c *Config) {
+	for _, note := range c.Notes {
+		d.log.Warn("of the Corefile", zap.String("note", note))
+	}
 }
 
 // needsRestart names the settings in which c differs from those of the start

@@ -49,6 +49,7 @@ type configReport struct {
 	Loaded time.Time `json:"loaded"`
 	Failed uint64    `json:"failed"`          // reloads
 	Error  string    `json:"error,omitempty"` // why the file as it is now is not in force
+	Notes  []string  `json:"notes,omitempty"` // what a Corefile says that is done in another way
 }
 
 // ratesReport is about the last minute, or less after a start.
@@ -136,7 +137,7 @@ func newReport(s *snapshot, now, before totals) report {
 		Version: s.Build.Version, Revision: s.Build.Revision, Go: s.Build.Go,
 		Node: s.Config.Node.Name, Zone: s.Config.Node.Zone,
 		At: s.At, Started: s.Started, Counted: s.counted(), PID: s.PID, Ready: s.NotReady == "", Why: s.NotReady,
-		Config: configReport{Path: s.Config.Path, Hash: s.Reload.Hash, Loaded: s.Reload.Good, Failed: s.Reload.Failed},
+		Config: configReport{Path: s.Config.Path, Hash: s.Reload.Hash, Loaded: s.Reload.Good, Failed: s.Reload.Failed, Notes: s.Config.Notes},
 		Rates:  newRates(now, before),
 		Cache:  cacheReport{Bytes: s.Cache.Bytes, Limit: s.Config.Cache.Size},
 		Memory: memoryReport(s.Memory),

@@ -43,16 +43,19 @@ type daemon struct {
 	started time.Time
 	began   Config // at the start
 	bound   int64  // memory in bytes that the cgroup allows; 0 = any
+	source  source
+	setup   setupErrors
 
-	handler handler
-	current atomic.Pointer[generation]
-	ready   atomic.Value  // string: why not ready; "" means ready
-	broken  chan struct{} // hears when a listener failed
-	drained chan struct{} // closed when the listeners have stopped
-	retired sync.WaitGroup
-	signals chan os.Signal // ask for a reload
-	reloads reloads
-	rates   rates
+	handler   handler
+	current   atomic.Pointer[generation]
+	whenReady func()        // may be nil
+	ready     atomic.Value  // string: why not ready; "" means ready
+	broken    chan struct{} // hears when a listener failed
+	drained   chan struct{} // closed when the listeners have stopped
+	retired   sync.WaitGroup
+	signals   chan os.Signal // ask for a reload
+	reloads   reloads
+	rates     rates
 
 	adminAt       atomic.Value  // string: the admin address in use; nil before
 	adminFailures atomic.Uint64 // times the admin address could not be had
@@ -85,6 +88,9 @@ func newDaemon(log *zap.Logger, level zap.AtomicLevel, getenv func(string) strin
 // configuration on this machine is found before the first query is read.
 func (d *daemon) serve(ctx context.Context, c Config) error {
 	d.began = c
+	if d.source.load == nil {
+		d.source = fileSource(c.Path, d.getenv)
+	}
 	signal.Notify(d.signals, syscall.SIGHUP, syscall.SIGUSR1) // else they would kill
 	defer signal.Stop(d.signals)
 	defer d.connectGuard(c)()
@@ -97,11 +103,10 @@ func (d *daemon) serve(ctx context.Context, c Config) error {
 	memory := applyMemoryPolicy(first.config.Cache.Size, d.bound, d.getenv)
 	applyCPUPolicy(c.Limits.CPUs, d.getenv)
 	d.reloads.done(d.started, c.Hash, nil)
+	d.logNotes(&c)
 	d.log.Info("nodens serves", zap.String("version", d.build.Version), zap.String("config", c.Path),
 		zap.Stringers("listen", d.addresses()), zap.Int("gcPercent", memory.GCPercent), zap.Int64("memoryLimit", memory.Limit))
 
-	signal.Notify(d.signals, syscall.SIGHUP, syscall.SIGUSR1)
-	defer signal.Stop(d.signals)
 	err = runTasks(ctx, c.StopDelay+c.StopGrace,
 		task{"admin", d.runAdmin},
 		task{"routes", d.runRoutes},
@@ -127,6 +132,9 @@ func (d *daemon) addresses() []fmt.Stringer {
 func (d *daemon) runReadiness(ctx context.Context) error {
 	d.ready.Store("")
 	notify(d.getenv, "READY=1")
+	if d.whenReady != nil {
+		d.whenReady()
+	}
 	<-ctx.Done()
 	d.ready.Store("stopping")
 	notify(d.getenv, "STOPPING=1")

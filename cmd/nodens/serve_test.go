@@ -301,3 +301,30 @@ func TestServeNeedsAFile(t *testing.T) {
 		}
 	}
 }
+
+// serveNodeCache starts a daemon as node-cache's command line would.
+func serveNodeCache(t *testing.T, f *nodeCacheFlags) *house {
+	t.Helper()
+	n, err := newNodeCache(f, os.Environ())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, bad, err := n.first()
+	if err != nil {
+		t.Fatal(err)
+	}
+	core, logs := observer.New(zap.DebugLevel)
+	h := &house{t: t, logs: logs, err: make(chan error, 1)}
+	h.daemon = newDaemon(zap.New(core), zap.NewAtomicLevel(), keepMemory)
+	n.wire(h.daemon, bad)
+	var ctx context.Context
+	ctx, h.stop = context.WithCancel(context.Background())
+	go func() { h.err <- n.serve(ctx, h.daemon, c) }()
+	t.Cleanup(func() {
+		if err := h.end(); err != nil {
+			t.Errorf("the daemon ended with: %v", err)
+		}
+	})
+	await(t, "readiness", func() bool { return h.ready.Load() == "" })
+	return h
+}

@@ -35,7 +35,8 @@ type snapshot struct {
 
 	Guard *guard.ClientStatus // nil without one
 
-	AdminFailures uint64 // times the admin address could not be had
+	AdminFailures uint64    // times the admin address could not be had
+	Setup         [5]uint64 // see setupErrorNames
 }
 
 type listenSnapshot struct {
@@ -118,6 +119,9 @@ func (d *daemon) snapshot() snapshot {
 	if d.guard != nil {
 		status := d.guard.Status()
 		s.Guard = &status
+	}
+	for i := range s.Setup {
+		s.Setup[i] = d.setup[i].Load()
 	}
 	for _, l := range g.listens {
 		s.Listens = append(s.Listens, l.snapshot())
