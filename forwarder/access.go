@@ -32,7 +32,7 @@ func (f *Forwarder) sendAway(dst []byte, q *question, why access.Ruling) ([]byte
 	case why == access.Limited && q.from.Proto == TCP:
 		return f.refuse(dst, q, wire.ServFail, wire.EDEProhibited), Answered
 	}
-	f.watch(q, f.table.none.index, answer{nil, FromLocal}, NoReply)
+	f.watch(q, f.table.none.index, answer{source: FromLocal}, NoReply)
 	if why == access.Denied {
 		return nil, Close
 	}

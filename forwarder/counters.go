@@ -20,6 +20,7 @@ type counters struct {
 	shared, surplus, dropped, unkept atomic.Uint64
 	renewed, prefetched, unfetched   atomic.Uint64
 	turned                           [access.Rulings]atomic.Uint64
+	ahead, heldBack, implied         atomic.Uint64
 }
 
 type stripe struct{ cells []cell }

@@ -19,7 +19,7 @@ func (f *Forwarder) share(ctx context.Context, dst []byte, q *question, z *zone,
 		fl, role := f.flights.join(q.hash, q.key(), now)
 		switch {
 		case role == leader:
-			e = f.fetch(ctx, dst, q, z)
+			e = f.lead(ctx, dst, q, z, true)
 			f.flights.land(q.hash, fl, e)
 			return e, true
 		case role == surplus || !f.follow(fl, z.route):
@@ -68,29 +68,28 @@ func (f *Forwarder) fetch(ctx context.Context, dst []byte, q *question, z *zone)
 	if kind == cache.Failure || kind == cache.Lame {
 		return f.fail(q, z, wire.EDENetworkError, reply.EDE(), now)
 	}
+	f.table.learn(q.folded(), kind)
 	if !keep || !q.RD() {
 		f.counters.unkept.Add(1)
 	}
 	if q.RD() {
-		f.keep(q.hash, q.key(), e, &r.Policy, keep, now)
+		f.keep(q.hash, q.key(), e, z, keep, now)
 	}
 	return e
 }
 
 // keep puts an answer in the place of what was known before. One that may not
 // be kept leaves the place empty.
-func (f *Forwarder) keep(hash uint64, key []byte, e *cache.Entry, p *cache.Policy, keep bool, now time.Duration) {
+func (f *Forwarder) keep(hash uint64, key []byte, e *cache.Entry, z *zone, keep bool, now time.Duration) {
+	p := &z.route.Policy
 	switch {
 	case keep && f.preferred(hash, key, e, p, now):
 		return
 	case keep:
 		f.cache.Put(hash, e, p, now)
+		f.spread(e, z, now)
 	case e.Settles():
 		f.cache.Drop(hash, key)
-	}
-	if keep && p.ShareNXDomain && e.Denies() {
-		name := e.ForAnyType()
-		f.cache.Put(f.cache.Hash(name.Key()), name, p, now)
 	}
 }
 

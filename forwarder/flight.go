@@ -69,6 +69,15 @@ func (f *flights) lead(hash uint64, key []byte, now time.Duration) *flight {
 	return s.begin(hash, key, now)
 }
 
+// under is the flight of a key that is under way, nil without one. Whoever waits
+// for it is none of its followers.
+func (f *flights) under(hash uint64, key []byte) *flight {
+	s := f.shard(hash)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.find(hash, key)
+}
+
 // find is the flight of a key, nil without one. The lock is held.
 func (s *flightShard) find(hash uint64, key []byte) *flight {
 	if fl := s.byKey[hash]; fl != nil && bytes.Equal(fl.key, key) {

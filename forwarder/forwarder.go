@@ -68,6 +68,7 @@ type Forwarder struct {
 	table      *table
 	cache      *cache.Cache
 	flights    flights
+	names      flights // by name alone
 	background background
 	counters   *counters
 	chaos      chaos
@@ -101,6 +102,7 @@ func New(cfg Config) (*Forwarder, error) {
 		table:      t,
 		cache:      cfg.Cache,
 		flights:    flights{maxFollowers: cfg.MaxFollowers},
+		names:      flights{maxFollowers: cfg.MaxFollowers},
 		counters:   counters,
 		chaos:      texts,
 		witness:    loops,
@@ -172,7 +174,7 @@ func (f *Forwarder) Lookup(dst, query []byte, from Peer) ([]byte, Verdict) {
 	}
 	e := f.cache.Get(q.hash, q.key())
 	if e != nil && !e.Due(from.Received) {
-		return f.recall(dst, &q, answer{e, FromCache}, nil), Answered
+		return f.recall(dst, &q, answer{entry: e, source: FromCache}, nil), Answered
 	}
 	z := f.table.find(q.folded(), q.Type)
 	if z.route == nil || refused(&q.Query) {
@@ -187,6 +189,9 @@ func (f *Forwarder) Lookup(dst, query []byte, from Peer) ([]byte, Verdict) {
 // recall writes an answer that is in memory.
 func (f *Forwarder) recall(dst []byte, q *question, a answer, p *cache.Policy) []byte {
 	reply := f.write(dst, q, a, p, q.from.Received)
+	if a.implied {
+		f.counters.implied.Add(1)
+	}
 	f.countRCode(q, a.entry.Route(), a, a.entry.RCode(), len(reply))
 	return reply
 }
@@ -218,7 +223,7 @@ func (f *Forwarder) Resolve(ctx context.Context, dst, query []byte, from Peer) (
 	a, ok := f.resolve(ctx, dst, &q, z)
 	if !ok {
 		f.counters.surplus.Add(1)
-		f.watch(&q, z.index, answer{nil, FromFailure}, NoReply)
+		f.watch(&q, z.index, answer{source: FromFailure}, NoReply)
 		return nil, Drop // a retry will find the answer in the cache
 	}
 	now := f.now()
@@ -231,14 +236,16 @@ func (f *Forwarder) Resolve(ctx context.Context, dst, query []byte, from Peer) (
 type answer struct {
 	entry  *cache.Entry
 	source Source
+	// implied says that entry denies another name, with which this one falls.
+	implied bool
 }
 
 // answered is the answer that asking gave.
 func answered(e *cache.Entry) answer {
 	if e != nil && e.Kind() == cache.Failure {
-		return answer{e, FromFailure}
+		return answer{entry: e, source: FromFailure}
 	}
-	return answer{e, FromServers}
+	return answer{entry: e, source: FromServers}
 }
 
 // resolve finds the answer to a question that was not in memory. ok is false
@@ -249,7 +256,7 @@ func (f *Forwarder) resolve(ctx context.Context, dst []byte, q *question, z *zon
 	switch {
 	case old == nil:
 	case old.Live(now):
-		return answer{old, FromCache}, true // it came while this query waited for its turn
+		return answer{entry: old, source: FromCache}, true // it came while this query waited for its turn
 	case old.Standby(&z.route.Policy, now):
 		return f.renew(q, z, old, now), true
 	}

@@ -82,7 +82,7 @@ func (f *Forwarder) answerLocally(dst []byte, q *question, z *zone) []byte {
 		return reply
 	}
 	if reply, ok := f.answerChaos(dst, q); ok {
-		f.countRCode(q, f.table.none.index, answer{nil, FromLocal}, wire.NoError, len(reply))
+		f.countRCode(q, f.table.none.index, answer{source: FromLocal}, wire.NoError, len(reply))
 		return reply
 	}
 	rcode, ede := refusal(&q.Query)
@@ -93,7 +93,7 @@ func (f *Forwarder) answerLocally(dst []byte, q *question, z *zone) []byte {
 		return f.refuse(dst, q, rcode, ede)
 	}
 	reply := appendLocal(dst[:0], &q.Query, z, f.udpSize)
-	f.countRCode(q, z.index, answer{nil, FromLocal}, wire.HeaderRCode(reply), len(reply))
+	f.countRCode(q, z.index, answer{source: FromLocal}, wire.HeaderRCode(reply), len(reply))
 	return reply
 }
 

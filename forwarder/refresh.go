@@ -9,33 +9,23 @@ import (
 )
 
 // secondBest is what memory has when it has no answer with time left: e near its
-// end, which is then asked for again; or that the name does not exist, as a
-// question of another type has brought to light; or e after its end, while
-// nobody is to be asked. e may be nil.
+// end, which is then asked for again; or that the name does not exist, as another
+// question has brought to light; or e after its end, while nobody is to be asked.
+// e may be nil.
 func (f *Forwarder) secondBest(q *question, e *cache.Entry, z *zone) (a answer, ok bool) {
 	now, p := q.from.Received, &z.route.Policy
 	if e != nil && e.Live(now) {
 		f.prefetch(q, e, z, now)
-		return answer{e, FromCache}, true
+		return answer{entry: e, source: FromCache}, true
 	}
-	if p.ShareNXDomain {
-		if other := f.denial(q); other != nil && other.Live(now) {
-			return answer{other, FromCache}, true
-		}
+	if a, ok := f.denied(q.key(), len(q.Name()), z, now); ok {
+		return a, true
 	}
 	if e == nil || !e.Standby(p, now) {
 		return a, false
 	}
 	why, resting := e.Resting(now)
-	return answer{e, FromStale}, resting && p.MayStandIn(why)
-}
-
-// denial is what is known of the question's name being no name at all, whatever
-// the type.
-func (f *Forwarder) denial(q *question) *cache.Entry {
-	var buf [wire.MaxKey]byte
-	key := wire.AppendKeyOfType(buf[:0], q.key(), 0)
-	return f.cache.Get(f.cache.Hash(key), key)
+	return answer{entry: e, source: FromStale}, resting && p.MayStandIn(why)
 }
 
 // renew answers a question whose answer has ended: anew if that can be had in
@@ -54,16 +44,16 @@ func (f *Forwarder) renew(q *question, z *zone, old *cache.Entry, now time.Durat
 		e := await(fl, wait)
 		switch {
 		case e == nil, e.Kind() != cache.Failure && p.Prefers(old, e, now):
-			return answer{old, FromStale}
+			return answer{entry: old, source: FromStale}
 		case e.Kind() != cache.Failure:
-			return answer{e, FromServers}
+			return answer{entry: e, source: FromServers}
 		}
 		why = e.Why()
 	}
 	if p.MayStandIn(why) {
-		return answer{old, FromStale}
+		return answer{entry: old, source: FromStale}
 	}
-	return answer{f.failure(q.key(), z, why), FromFailure}
+	return answer{entry: f.failure(q.key(), z, why), source: FromFailure}
 }
 
 // await is what comes of a flight within a time; nil when nothing has come yet.
@@ -109,7 +99,7 @@ func (f *Forwarder) launch(fl *flight, hash uint64, z *zone) bool {
 func (f *Forwarder) fly(fl *flight, hash uint64, z *zone) {
 	q := new(question)
 	f.read(q, wire.AppendKeyQuery(nil, fl.key))
-	e := f.fetch(context.Background(), nil, q, z) // the group's own budget ends it
+	e := f.lead(context.Background(), nil, q, z, false) // the group's own budget ends it
 	if now := f.cache.Get(hash, fl.key); now != nil {
 		now.Refreshing.Store(false)
 	}

@@ -18,6 +18,8 @@ func (f *Forwarder) write(dst []byte, q *question, a answer, p *cache.Policy, no
 			ede = wire.EDECachedError
 		}
 		return wire.AppendError(dst, &q.Query, a.entry.RCode(), f.udpSize, ede)
+	case a.implied:
+		return f.fit(a.entry.AppendDenial(dst, &q.Query, now), q, wire.NoEDE)
 	case a.source == FromStale:
 		ede := wire.EDEStale
 		if a.entry.Kind() == cache.NXDomain {

@@ -33,6 +33,8 @@ type Route struct {
 	// rules that rewrite names or make addresses must not outlive them. Default
 	// none.
 	Rules *rules.Set
+	// Search spares questions that clients ask because of their search lists.
+	Search Search
 	// MaxInFlight bounds the questions being asked at one time, at least 1.
 	// Above it clients get a stale answer or SERVFAIL at once: one route whose
 	// servers are dead must not starve the others. Half as many more may wait for
@@ -52,6 +54,7 @@ type zone struct {
 // route is a Route at work.
 type route struct {
 	Route
+	search   *search // nil without a domain
 	inFlight atomic.Int64
 	waiting  atomic.Int64   // followers
 	shed     *atomic.Uint64 // refused because MaxInFlight were in flight
@@ -109,6 +112,8 @@ func newTable(routes []Route, local []localZone) (*table, error) {
 			errs = append(errs, fmt.Errorf("routes: route %d needs zones, a group and MaxInFlight", i))
 			continue
 		}
+		s, err := newSearch(r.Search, r.Rules != nil && r.Rules.Renames())
+		r.search, errs = s, append(errs, err)
 		if r.Rules != nil {
 			r.Group, t.ruled = r.Rules.Over(r.Group), true
 		}

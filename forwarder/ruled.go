@@ -19,6 +19,6 @@ func (f *Forwarder) answerByRule(dst []byte, q *question) (reply []byte, ok bool
 	}
 	rcode := wire.HeaderRCode(reply)
 	reply = f.fit(reply, q, wire.NoEDE)
-	f.countRCode(q, z.index, answer{nil, FromLocal}, rcode, len(reply))
+	f.countRCode(q, z.index, answer{source: FromLocal}, rcode, len(reply))
 	return reply, true
 }

@@ -124,7 +124,7 @@ func (c *cell) count(q *question, size int, src Source, rcode wire.RCode) {
 
 // countError counts an error of our own making.
 func (f *Forwarder) countError(q *question, rcode wire.RCode, size int) {
-	f.countRCode(q, f.table.none.index, answer{nil, FromLocal}, rcode, size)
+	f.countRCode(q, f.table.none.index, answer{source: FromLocal}, rcode, size)
 }
 
 // countRCode counts an answer that Lookup gives; Done will time it.
@@ -206,6 +206,12 @@ type Stats struct {
 	Denied, Limited uint64
 	// Access is what is known of clients now.
 	Access access.Stats
+	// Ahead is how many names of search lists were asked for before the client
+	// did, HeldBack how many were not because their route had enough to do or did
+	// not answer.
+	Ahead, HeldBack uint64
+	// Implied is how many names were denied because of another's denial.
+	Implied uint64
 }
 
 // RouteStats is the state of one route.
@@ -268,6 +274,7 @@ func (f *Forwarder) Stats() Stats {
 		Unkept:  c.unkept.Load(),
 
 		Renewed: c.renewed.Load(), Prefetched: c.prefetched.Load(), Unfetched: c.unfetched.Load(),
+		Ahead: c.ahead.Load(), HeldBack: c.heldBack.Load(), Implied: c.implied.Load(),
 		Denied: c.turned[access.Denied].Load(), Limited: c.turned[access.Limited].Load(),
 	}
 	if f.gate != nil {

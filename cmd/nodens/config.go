@@ -185,6 +185,8 @@ type RouteConfig struct {
 	Cache RouteCacheConfig
 	// Rules change what the names are answered with.
 	Rules RulesConfig
+	// Search spares questions that clients ask because of their search lists.
+	Search SearchConfig
 	// ForceTCP asks the servers over TCP only. Default false.
 	ForceTCP bool
 	// Timeout is the whole time for one query, retries included, 100 ms to
@@ -344,6 +346,7 @@ func defaultRoute(cluster bool) RouteConfig {
 		kept.MaxTTL, kept.MaxNegativeTTL = 30*time.Second, 5*time.Second
 		return RouteConfig{
 			Topology: TopologyConfig{UDPPort: "dns", TCPPort: "dns-tcp", Hints: "honor"},
+			Search:   SearchConfig{Prefetch: true},
 			Choose:   "balanced", Cache: kept, Rules: hosts, Timeout: 2 * time.Second, SocketsPerServer: 4,
 		}
 	}

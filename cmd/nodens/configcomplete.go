@@ -23,8 +23,7 @@ func (c *Config) sockets() {
 	}
 }
 
-// domains fills in the cluster's domain, and the names of probes that follow
-// from it, where nobody wrote them down.
+// domains fills in the cluster's domain, and what follows from it, where nobody wrote them down.
 func (c *Config) domains() {
 	domain := "cluster.local."
 	for i := len(c.Routes) - 1; i >= 0; i-- {
@@ -36,6 +35,9 @@ func (c *Config) domains() {
 		if r := &c.Routes[i]; r.topological() {
 			r.Topology.Domain = cmp.Or(r.Topology.Domain, r.forwardZone(), domain)
 			r.Probe = cmp.Or(r.Probe, "kubernetes.default.svc."+r.Topology.Domain)
+			if r.has(r.Topology.Domain) {
+				r.Search.Domain = cmp.Or(r.Search.Domain, r.Topology.Domain)
+			}
 		}
 	}
 }

@@ -41,6 +41,7 @@ type configFile struct {
 	denied      []int // lines
 	servers     []serverLine
 	prefer      []preferLine
+	searches    []searchLine
 	zoneLines   map[string]int
 }
 
@@ -187,6 +188,7 @@ func (f *configFile) compare() {
 	}
 	f.compareDenied()
 	f.compareHost()
+	f.compareSearches()
 	for i, listen := range f.config.Listen {
 		if covers(listen, f.config.Admin.Address, nil) {
 			line := f.adminLine

@@ -41,6 +41,7 @@ func TestSampleIsTheDefault(t *testing.T) {
 	cluster, rest := defaultRoute(true), defaultRoute(false)
 	cluster.Zones = []string{"cluster.local.", "in-addr.arpa.", "ip6.arpa."}
 	cluster.Topology.File, cluster.Topology.Namespace, cluster.Topology.Service = "/etc/nodens/endpoints.yaml", "kube-system", "kube-dns"
+	cluster.Search.Domain = "cluster.local."
 	cluster.Topology.Domain, cluster.Probe = "cluster.local.", "kubernetes.default.svc.cluster.local."
 	rest.Zones, rest.ResolvConf = []string{"."}, "/etc/resolv.conf"
 	want.Routes = []RouteConfig{cluster, rest}
@@ -63,7 +64,7 @@ func TestSampleNamesEveryKey(t *testing.T) {
 	all := sortedKeys(f.top())
 	for _, section := range []fields{
 		f.cache(), f.limits(), f.log(), f.kubernetes(), f.topology(&TopologyConfig{}), f.local(), f.admin(), f.host(), f.routeCacheFields(&RouteCacheConfig{}),
-		f.ruleFields(&RulesConfig{}), f.answerFields(&AnswerConfig{}), f.hostsFields(&HostsConfig{}), f.dns64Fields(&DNS64Config{}),
+		f.ruleFields(&RulesConfig{}), f.searchFields(&SearchConfig{}), f.answerFields(&AnswerConfig{}), f.hostsFields(&HostsConfig{}), f.dns64Fields(&DNS64Config{}),
 	} {
 		all = append(all, sortedKeys(section)...)
 	}
@@ -87,6 +88,7 @@ routes:
 - zones: [Cluster.Local, "10.in-addr.arpa."]
   topology: {file: /e.yaml}
   cache: {maxTTL: 10s}
+  search: {cut: true, strict: true}
   forceTCP: true
 - zones: ["."]
   servers: [192.0.2.1, "192.0.2.2:5300", "2001:db8::1", "[2001:db8::2]:54"]
@@ -151,6 +153,7 @@ stopGrace: 5s
 			Timeout: 4 * time.Second, SocketsPerServer: 32, Probe: ".", MixCase: true,
 		},
 	}
+	want.Routes[0].Search = SearchConfig{Domain: "cluster.local.", Prefetch: true, Cut: true, Strict: true}
 	want.Routes[0].Topology = defaultRoute(true).Topology
 	want.Routes[0].Topology.Domain = "cluster.local."
 	want.Routes[0].Topology.File = "/e.yaml"
@@ -274,6 +277,8 @@ func TestMistakes(t *testing.T) {
 		"answer, both":       {withRule("answers: [{rcode: NXDOMAIN, records: [60 A 192.0.2.1]}]"), "f:5: routes[0].answers[0] has both records and an rcode that forbids them"},
 		"hosts, empty":       {withRule("hosts: {ttl: 1s}"), "f:5: routes[0].hosts has neither entries nor a file; add one"},
 		"hosts, bad line":    {withRule("hosts: {entries: [db.example]}"), `f:5: routes[0].hosts.entries[0] is "db.example", which is not an address and its names`},
+		"search, nowhere":    {withRule("search: {cut: true}"), "f:5: routes[0].search has no domain; name that of the cluster"},
+		"search, elsewhere":  {oneRoute("zones: [a.example]\n  servers: [192.0.2.1]\n  search: {domain: cluster.local}"), `f:5: routes[0].search.domain is "cluster.local.", which is in no zone of the route`},
 		"dns64, bits":        {withRule("dns64: {prefix: \"64:ff9b::/95\"}"), `f:5: routes[0].dns64.prefix is "64:ff9b::/95", which is no prefix for IPv4 addresses`},
 		"ttl zero":           {oneRoute("zones: [.]\n  servers: [192.0.2.1]\n  cache: {maxTTL: 0s}"), "f:5: routes[0].cache.maxTTL is 0s; choose from 1s to 24h"},
 	} {

@@ -32,11 +32,15 @@ type RulesConfig struct {
 	DNS64 DNS64Config
 }
 
-// RewriteConfig asks for From, or with Suffix for From and all names below it,
-// under To. Both in lower case with a final dot.
+// RewriteConfig asks for names under other names. Both are in lower case with a
+// final dot.
 type RewriteConfig struct {
-	From, To string
-	Suffix   bool
+	// From is the client's name; only one of it and Suffix is written.
+	From string
+	// To is the name that servers are asked for.
+	To string
+	// Suffix takes From and To for the ends of names: of From and all below it.
+	Suffix bool
 }
 
 // AnswerConfig is a fixed answer for the questions that fit all of Below, Match

@@ -111,7 +111,8 @@ func (d *daemon) prepareRoutes(next, old *generation) error {
 	first := slices.IndexFunc(next.config.Routes, func(r RouteConfig) bool { return r.topological() })
 	for i, rc := range next.config.Routes {
 		spec := routeSpec{config: rc}
-		spec.config.Cache, spec.config.Rules = RouteCacheConfig{}, RulesConfig{Hosts: rc.Rules.Hosts}
+		spec.config.Cache, spec.config.Search = RouteCacheConfig{}, SearchConfig{}
+		spec.config.Rules = RulesConfig{Hosts: rc.Rules.Hosts}
 		if rc.topological() {
 			spec.node = next.config.Node
 		}

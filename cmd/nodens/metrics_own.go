@@ -80,6 +80,18 @@ func ownQueryMetrics() []metric {
 			"nodens_prefetches_shed_total", "Answers not asked for before their end because the route was half full.", nil,
 			func(s *snapshot, e emitter) { e.count(s.Forwarder.Unfetched) },
 		},
+		{
+			"nodens_search_prefetches_total", "Names of search lists that were asked for before the client did.", nil,
+			func(s *snapshot, e emitter) { e.count(s.Forwarder.Ahead) },
+		},
+		{
+			"nodens_search_prefetches_shed_total", "Names of search lists not asked for ahead because their route was half full or did not answer.", nil,
+			func(s *snapshot, e emitter) { e.count(s.Forwarder.HeldBack) },
+		},
+		{
+			"nodens_implied_denials_total", "Names denied because of the denial of another name.", nil,
+			func(s *snapshot, e emitter) { e.count(s.Forwarder.Implied) },
+		},
 		{"nodens_tcp_connections_total", "Connections accepted.", []string{"listen"}, func(s *snapshot, e emitter) {
 			for i := range s.Listens {
 				e.count(s.Listens[i].TCP.Accepted, s.Listens[i].Address.String())

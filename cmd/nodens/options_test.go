@@ -69,13 +69,18 @@ func TestPolicyOf(t *testing.T) {
 func TestPrefetchIsCounted(t *testing.T) {
 	s := fullSnapshot()
 	s.Forwarder.Renewed, s.Forwarder.Prefetched, s.Forwarder.Unfetched = 5, 3, 2
+	s.Forwarder.Ahead, s.Forwarder.HeldBack, s.Forwarder.Implied = 7, 8, 9
 	found := map[string][]string{}
 	for name, m := range gather(t, s) {
-		if strings.HasPrefix(name, "nodens_renewals") || strings.HasPrefix(name, "nodens_prefetches") {
+		if strings.HasPrefix(name, "nodens_renewals") || strings.HasPrefix(name, "nodens_prefetches") ||
+			strings.HasPrefix(name, "nodens_search") || strings.HasPrefix(name, "nodens_implied") {
 			found[name] = m.values
 		}
 	}
-	want := map[string][]string{"nodens_renewals_total": {"5"}, "nodens_prefetches_total": {"3"}, "nodens_prefetches_shed_total": {"2"}}
+	want := map[string][]string{
+		"nodens_renewals_total": {"5"}, "nodens_prefetches_total": {"3"}, "nodens_prefetches_shed_total": {"2"},
+		"nodens_search_prefetches_total": {"7"}, "nodens_search_prefetches_shed_total": {"8"}, "nodens_implied_denials_total": {"9"},
+	}
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)
 	}

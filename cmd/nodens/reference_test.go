@@ -83,7 +83,7 @@ type configField struct{ name, kind, doc string }
 func configTypes(t *testing.T) map[string]configType {
 	t.Helper()
 	types := map[string]configType{}
-	for _, path := range []string{"config.go", "confighost.go"} {
+	for _, path := range []string{"config.go", "confighost.go", "configrules.go", "configsearch.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
@@ -132,7 +132,7 @@ func oneLine(doc *ast.CommentGroup) string {
 
 // renamed are keys that are not called after their field.
 func renamed() map[string]string {
-	return map[string]string{"topology.ports.udp": "UDPPort", "topology.ports.tcp": "TCPPort"}
+	return map[string]string{"topology.ports.udp": "UDPPort", "topology.ports.tcp": "TCPPort", "rewrite[].name": "From"}
 }
 
 // fieldOf finds the field that a key of the sample is read into.
@@ -146,6 +146,11 @@ func fieldOf(types map[string]configType, in, path, key string) (configField, bo
 	for _, f := range types[in] {
 		if strings.EqualFold(f.name, want) {
 			return f, true
+		}
+	}
+	for _, f := range types[in] {
+		if f.name == "Rules" { // its keys stand among the others
+			return fieldOf(types, f.kind, path, key)
 		}
 	}
 	return configField{}, false
@@ -163,7 +168,7 @@ func keysOf(n *yaml.Node, path string, row func(path, key string, value *yaml.No
 
 func TestConfigurationReference(t *testing.T) {
 	// What stands in a comment as "# key: value" is an example of a key.
-	shown := regexp.MustCompile(`(?m)^(\s*)# (?:or: )?([a-zA-Z]+: )`).ReplaceAllString(sampleConfig, "$1$2")
+	shown := regexp.MustCompile(`(?m)^(\s*)# (?:or: )?([a-zA-Z0-9]+: )`).ReplaceAllString(sampleConfig, "$1$2")
 	var root yaml.Node
 	if err := yaml.Unmarshal([]byte(shown), &root); err != nil {
 		t.Fatalf("%v in\n%s", err, shown)

@@ -250,6 +250,7 @@ func newForwarder(c Config, routes []*liveRoute, answers *cache.Cache, before *f
 			Group:       r.group,
 			Policy:      policyOf(&c.Routes[i].Cache, c.Cache.MaxStale),
 			Rules:       set,
+			Search:      forwarder.Search(c.Routes[i].Search),
 			MaxInFlight: c.Limits.UpstreamInFlight,
 		})
 	}

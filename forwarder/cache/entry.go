@@ -247,6 +247,22 @@ func (e *Entry) Append(dst []byte, q *wire.Query, now time.Duration, rotate bool
 	return dst
 }
 
+// AppendDenial appends the reply to q that says that its name does not exist, with
+// the SOA record of the entry, which denies another name of the same zone.
+func (e *Entry) AppendDenial(dst []byte, q *wire.Query, now time.Duration) []byte {
+	return wire.AppendDenial(dst, q, e.msg(), seconds(now-e.stored))
+}
+
+// Below makes the entry of key that says what AppendDenial does.
+func (e *Entry) Below(q *wire.Query, key []byte, p *Policy, now time.Duration) *Entry {
+	r, err := wire.ParseReply(e.AppendDenial(nil, q, now))
+	if err != nil {
+		return nil
+	}
+	below, _, _ := NewEntry(key, &r, p, e.route, now)
+	return below
+}
+
 // AppendStale appends the ended answer with the TTL that p gives it. AA and AD
 // are cleared: nobody vouches for it any more.
 func (e *Entry) AppendStale(dst []byte, q *wire.Query, p *Policy, rotate bool) []byte {

@@ -67,7 +67,7 @@ func (d *dns64) exchange(ctx context.Context, g Group, dst []byte, q *wire.Query
 	if !ok {
 		return reply, nil
 	}
-	return packed(made)
+	return packed(made, &v4)
 }
 
 // count tells how many of the IPv6 addresses of a reply are of use, and how many
@@ -106,7 +106,7 @@ func unmapped(r *wire.Reply) (wire.Reply, error) {
 		kept = append(kept, rr)
 	}
 	m.Answer, m.AuthenticatedData = kept, false
-	return packed(&m)
+	return packed(&m, r)
 }
 
 // make puts IPv6 addresses in place of the IPv4 ones of a reply; ok is false

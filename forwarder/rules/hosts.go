@@ -123,6 +123,14 @@ func appendNew(list [][]byte, data []byte) [][]byte {
 	return append(list, data)
 }
 
+// knows reports whether questions for a name are answered.
+func (h *Hosts) knows(name []byte) bool {
+	list := h.list.Load()
+	_, isAddress := list.byAddress[string(name)]
+	_, isName := list.byName[string(name)]
+	return h.cfg.Only || isName || isAddress && h.cfg.Reverse
+}
+
 // answer answers a question for a name, or with Only for any.
 func (h *Hosts) answer(dst []byte, q *wire.Query, name []byte, apex int, turn uint16) ([]byte, bool) {
 	list := h.list.Load()

@@ -81,17 +81,19 @@ func (s *Set) back(w *rewrite, r *wire.Reply, q *wire.Query) (wire.Reply, error)
 		t.raise(m.Ns)
 	}
 	m.AuthenticatedData = false
-	return packed(&m)
+	return packed(&m, r)
 }
 
-// packed is a reply made of a message.
-func packed(m *dns.Msg) (wire.Reply, error) {
+// packed is a reply made of a message, which was made of the reply from.
+func packed(m *dns.Msg, from *wire.Reply) (wire.Reply, error) {
 	m.Compress = true
 	msg, err := m.Pack()
 	if err != nil {
 		return wire.Reply{}, err
 	}
-	return wire.ParseReply(msg)
+	made, err := wire.ParseReply(msg)
+	made.Via = from.Via
+	return made, err
 }
 
 // turn turns the names of one reply back.

@@ -84,6 +84,24 @@ func (s *Set) Local(dst []byte, q *wire.Query, name []byte, apex int, turn uint1
 	return nil, false
 }
 
+// Renames reports whether names are asked for under other names, so that a name
+// says nothing of those below it.
+func (s *Set) Renames() bool { return s.rewrites != nil }
+
+// Knows reports whether Local answers the questions of a type for a folded name.
+func (s *Set) Knows(name []byte, t wire.Type) bool {
+	var buf [wire.MaxName]byte
+	if _, other, ok := s.rename(buf[:0], name); ok {
+		name = other
+	}
+	for i := range s.answers {
+		if s.answers[i].fits(name, t) {
+			return true
+		}
+	}
+	return s.noAAAA && t == wire.TypeAAAA || s.hosts != nil && s.hosts.knows(name)
+}
+
 // nothingTTL is how long clients may keep that there is nothing, in seconds.
 const nothingTTL = 60
 
