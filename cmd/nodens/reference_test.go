@@ -27,7 +27,7 @@ func reference(t *testing.T, name, want string) {
 		return
 	}
 	if got, err := os.ReadFile(path); err != nil || string(got) != want {
-		t.Errorf("docs/%s is not what the code says (%v): NODENS_UPDATE=1 go test ./cmd/nodens -run Reference", name, err)
+		t.Errorf("docs/%s is not what the code says (%v): NODENS_UPDATE=1 go test -count=1 ./cmd/nodens -run Reference", name, err)
 	}
 }
 

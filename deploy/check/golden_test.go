@@ -78,7 +78,7 @@ func TestGeneratedFiles(t *testing.T) {
 			continue
 		}
 		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, []byte(want)) {
-			t.Errorf("%s is not what the chart gives (%v): NODENS_UPDATE=1 go test -C deploy/check -run TestGeneratedFiles", path, err)
+			t.Errorf("%s is not what the chart gives (%v): NODENS_UPDATE=1 go test -C deploy/check -count=1 -run TestGeneratedFiles", path, err)
 		}
 	}
 }

@@ -32,6 +32,10 @@
 {{- .Values.config.metricsAddress | splitList ":" | last -}}
 {{- end -}}
 
+{{- define "nodens.guardPort" -}}
+{{- .Values.guard.metricsAddress | splitList ":" | last -}}
+{{- end -}}
+
 {{/* The configuration, as a map, so that extra can be laid over it. */}}
 {{- define "nodens.config" -}}
 {{- $config := .Values.config -}}
@@ -52,11 +56,24 @@
 {{- else -}}
 {{- $routes = append $routes (dict "zones" (list ".") "resolvConf" "/etc/resolv.conf") -}}
 {{- end -}}
+{{- $kubernetes := dict "readNode" .Values.rbac.readNode -}}
+{{- $host := dict "mode" .Values.mode -}}
+{{- if include "nodens.onHost" . -}}
+{{- $_ := set $host "link" .Values.guard.linkName -}}
+{{- $_ := set $host "metrics" .Values.guard.metricsAddress -}}
+{{- with .Values.guard.tracked -}}{{- $_ := set $host "tracked" . -}}{{- end -}}
+{{- if eq .Values.mode "service" -}}
+{{- $_ := set $host "service" (include "nodens.addresses" $config.dnsServer | fromJsonArray) -}}
+{{- end -}}
+{{- else -}}
+{{- $_ := set $kubernetes "snapshots" "/var/lib/nodens" -}}
+{{- end -}}
 {{- $all := dict
   "version" "v1"
   "listen" $listen
+  "host" $host
   "node" (dict "labelsFile" "/etc/podinfo/labels")
-  "kubernetes" (dict "snapshots" "/var/lib/nodens" "readNode" .Values.rbac.readNode)
+  "kubernetes" $kubernetes
   "admin" (dict "address" $config.metricsAddress)
   "cache" (dict "size" $config.cacheSize)
   "log" (dict "level" $config.logLevel)

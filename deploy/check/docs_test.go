@@ -1,0 +1,216 @@
+package check
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v3/pkg/chartutil"
+	"sigs.k8s.io/yaml"
+)
+
+// block is one fenced part of a document: what stands behind the fence, and the
+// text.
+type block struct{ from, kind, text string }
+
+func pages(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(files) < 10 {
+		t.Fatalf("%d pages: %v", len(files), err)
+	}
+	return append(files, "../coredns/README.md", "../../README.md")
+}
+
+func blocks(t *testing.T, page string) []block {
+	t.Helper()
+	var all []block
+	for i, part := range strings.Split("\n"+read(t, page), "\n```") {
+		if i%2 == 1 {
+			kind, text, _ := strings.Cut(part, "\n")
+			all = append(all, block{filepath.Base(page), kind, text + "\n"})
+		}
+	}
+	return all
+}
+
+// Every command under "sh" works as it is printed, in an empty folder. What
+// needs a cluster says so.
+func TestCommandsOfTheDocuments(t *testing.T) {
+	nodens := program(t)
+	ran := 0
+	for _, page := range pages(t) {
+		for _, b := range blocks(t, page) {
+			if b.kind != "sh" {
+				continue
+			}
+			ran++
+			shell := exec.Command("bash", "-euo", "pipefail", "-c", b.text)
+			shell.Dir = t.TempDir()
+			shell.Env = []string{"PATH=" + filepath.Dir(nodens) + ":" + os.Getenv("PATH"), "HOME=" + shell.Dir}
+			if out, err := shell.CombinedOutput(); err != nil {
+				t.Errorf("%s: %v\n%s\n%s", b.from, err, b.text, out)
+			}
+		}
+	}
+	if ran == 0 {
+		t.Error("no command was run")
+	}
+}
+
+// A command that needs a cluster is marked, so that no reader takes it for one
+// that was tried.
+func TestClusterCommandsAreMarked(t *testing.T) {
+	for _, page := range pages(t) {
+		for _, b := range blocks(t, page) {
+			if b.kind == "sh" && regexp.MustCompile(`\b(kubectl|helm|oc|gcloud)\b`).MatchString(b.text) {
+				t.Errorf("%s: mark as \"sh cluster\":\n%s", b.from, b.text)
+			}
+		}
+	}
+}
+
+// Values are values of the chart, and other objects are objects.
+func TestYAMLOfTheDocuments(t *testing.T) {
+	for _, page := range pages(t) {
+		for _, b := range blocks(t, page) {
+			switch {
+			case b.kind == "yaml values":
+				values, err := chartutil.ReadValues([]byte(b.text))
+				if err != nil {
+					t.Errorf("%s: %v", b.from, err)
+					continue
+				}
+				render(t, newest, values)
+			case b.kind == "yaml" && strings.Contains(b.text, "kind: Pod\n"):
+				decode(t, b.text)
+			case b.kind == "yaml":
+				if _, err := yaml.YAMLToJSONStrict([]byte(b.text)); err != nil {
+					t.Errorf("%s: %v", b.from, err)
+				}
+			}
+		}
+	}
+}
+
+// Links lead to files, and to sections that are there.
+func TestLinksOfTheDocuments(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#\s]*)(#[^)\s]*)?\)`)
+	for _, page := range pages(t) {
+		for _, m := range link.FindAllStringSubmatch(read(t, page), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			target := page
+			if m[1] != "" {
+				target = filepath.Join(filepath.Dir(page), m[1])
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s: %s leads nowhere", filepath.Base(page), m[0])
+				continue
+			}
+			if m[2] != "" && !slices.Contains(anchors(read(t, target)), m[2]) {
+				t.Errorf("%s: %s has no section %s", filepath.Base(page), m[1], m[2])
+			}
+		}
+	}
+}
+
+func anchors(text string) []string {
+	var all []string
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
+		plain := regexp.MustCompile("[^a-z0-9 _-]").ReplaceAllString(strings.ToLower(m[1]), "")
+		all = append(all, "#"+strings.ReplaceAll(plain, " ", "-"))
+	}
+	return all
+}
+
+// Every test, benchmark and file that a document names as a proof exists.
+func TestProofsExist(t *testing.T) {
+	tests := map[string]bool{}
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && strings.HasPrefix(d.Name(), ".") && len(d.Name()) > 2 {
+			return fs.SkipDir
+		}
+		if strings.HasSuffix(path, "_test.go") {
+			for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)`).FindAllStringSubmatch(read(t, path), -1) {
+				tests[m[1]] = true
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages(t) {
+		for _, m := range regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Z]\\w*)`").FindAllStringSubmatch(read(t, page), -1) {
+			if !tests[m[1]] {
+				t.Errorf("%s: there is no %s", filepath.Base(page), m[1])
+			}
+		}
+	}
+}
+
+// A document may speak of a command that is still to come only if it says so in
+// the same paragraph.
+func TestDocumentsClaimOnlyWhatIsThere(t *testing.T) {
+	for _, page := range pages(t) {
+		for _, paragraph := range strings.Split(read(t, page), "\n\n") {
+			for _, command := range pending() {
+				if strings.Contains(paragraph, "nodens "+command) && !strings.Contains(paragraph, "not yet") {
+					t.Errorf("%s speaks of nodens %s as if it were there:\n%s", filepath.Base(page), command, paragraph)
+				}
+			}
+		}
+	}
+}
+
+// The metrics that the documents name exist.
+func TestMetricsOfTheDocuments(t *testing.T) {
+	known := metrics(t)
+	for name := range maps.Clone(known) {
+		for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+			if base, ok := strings.CutSuffix(name, suffix); ok {
+				known[base] = nil
+			}
+		}
+	}
+	for _, page := range pages(t) {
+		for _, m := range regexp.MustCompile("`((?:nodens|coredns)_[a-z0-9_]+[a-z0-9])\\b").FindAllStringSubmatch(read(t, page), -1) {
+			if _, ok := known[m[1]]; !ok {
+				t.Errorf("%s: there is no metric %s", filepath.Base(page), m[1])
+			}
+		}
+	}
+}
+
+// Requests hold what was measured: what the process needs beside its cache, and
+// 1.6 times the cache.
+func TestResourcesFollowTheCache(t *testing.T) {
+	table := regexp.MustCompile(`(?m)^\| (\d+)Mi \| (\d+)Mi \| (\d+)Mi \|$`).FindAllStringSubmatch(read(t, "../../docs/sizing.md"), -1)
+	if len(table) < 3 {
+		t.Fatalf("%d rows", len(table))
+	}
+	values := read(t, "../chart/values.yaml")
+	for _, row := range table {
+		cache, request, limit := number(t, row[1]), number(t, row[2]), number(t, row[3])
+		if least := 20 + cache*16/10; request < least || request > least+4 {
+			t.Errorf("cache of %d Mi: the request is %d Mi, want about %d", cache, request, least)
+		}
+		if limit < request*3/2 {
+			t.Errorf("cache of %d Mi: the limit is %d Mi, want half as much again as %d", cache, limit, request)
+		}
+		if cache == 32 && !strings.Contains(values, "requests: {cpu: 25m, memory: "+row[2]+"Mi}\n  limits: {memory: "+row[3]+"Mi}") {
+			t.Errorf("values.yaml has other resources than docs/sizing.md for the same cache")
+		}
+	}
+}
