@@ -2,11 +2,13 @@ package guard
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/nodens-dns/nodens/deploy/hostnet"
+	"github.com/nodens-dns/nodens/forwarder/listener"
 )
 
 const (
@@ -101,11 +103,16 @@ func (l *loop) nodeCacheServes() (netip.Addr, bool) {
 		return netip.Addr{}, false
 	}
 	for _, a := range found.Link.Addrs {
-		if !l.ours(a) && hostnet.ListenedAt(netip.AddrPortFrom(a, l.state.Port)) {
+		if !l.ours(a) && listenedAt(netip.AddrPortFrom(a, l.state.Port)) {
 			return a, true
 		}
 	}
 	return netip.Addr{}, false
+}
+
+// listenedAt reports whether a socket is bound to exactly this address over UDP.
+func listenedAt(address netip.AddrPort) bool {
+	return slices.ContainsFunc(listener.Holders(listener.ProtoUDP, address), func(h listener.Holder) bool { return !h.Wildcard })
 }
 
 func (l *loop) ours(a netip.Addr) bool {
