@@ -75,6 +75,9 @@ type AdminConfig struct {
 	Address netip.AddrPort
 	// Pprof is who may read /debug/pprof: "loopback" (default), "all" or "off".
 	Pprof string
+	// Socket is a path at which 'nodens probe' asks, where its folder exists. Default
+	// /run/nodens-pod/probe.sock.
+	Socket string
 	// Metrics and Health are further addresses, which serve /metrics alone, and
 	// /health, /ready, /livez and /readyz alone. Without a host they are served on
 	// all addresses of the machine. Default none, at most 8 each.
@@ -316,7 +319,7 @@ func defaultConfig() Config {
 		Host:       defaultHost(),
 		Kubernetes: KubernetesConfig{ReadNode: true},
 		Admin: AdminConfig{
-			Address: netip.MustParseAddrPort("127.0.0.1:9253"), Pprof: "loopback", LegacyMetrics: true,
+			Address: netip.MustParseAddrPort("127.0.0.1:9253"), Pprof: "loopback", Socket: defaultProbeSocket, LegacyMetrics: true,
 			MetricsTLS: MetricsTLSConfig{ClientAuth: "none", MinVersion: "1.3"},
 		},
 		Cache: CacheConfig{Size: 32 << 20, Rotate: true, MaxStale: time.Hour},

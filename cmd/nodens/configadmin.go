@@ -16,6 +16,7 @@ func (f *configFile) admin() fields {
 	a := &f.config.Admin
 	return fields{
 		"address":       f.adminAddress,
+		"socket":        f.to(&a.Socket),
 		"pprof":         f.word(&a.Pprof, "loopback", "all", "off"),
 		"metrics":       f.httpAddresses(&a.Metrics),
 		"health":        f.httpAddresses(&a.Health),

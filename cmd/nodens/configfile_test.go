@@ -117,7 +117,7 @@ stopGrace: 5s
 	want.Path, want.Hash = got.Path, got.Hash
 	want.Listen = addrPorts("127.0.0.1:5353", "[::1]:5353", "0.0.0.0:53")
 	want.Node = NodeConfig{Name: "n1", Zone: "za"}
-	want.Admin = AdminConfig{Address: netip.MustParseAddrPort("127.0.0.1:9999"), Pprof: "off", LegacyMetrics: true, MetricsTLS: MetricsTLSConfig{ClientAuth: "none", MinVersion: "1.3"}}
+	want.Admin = AdminConfig{Address: netip.MustParseAddrPort("127.0.0.1:9999"), Pprof: "off", Socket: defaultProbeSocket, LegacyMetrics: true, MetricsTLS: MetricsTLSConfig{ClientAuth: "none", MinVersion: "1.3"}}
 	want.Cache = CacheConfig{Size: 64 << 20, MaxStale: 2 * time.Hour}
 	want.Limits.UDPSockets, want.Limits.UDPReceiveBuffer = 2, 128<<10
 	want.Limits.MissesInFlight, want.Limits.TCPIdle = 100, time.Minute

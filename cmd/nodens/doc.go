@@ -24,6 +24,7 @@
 //     listener;
 //   - one for each configuration that was replaced, until its last query has its
 //     reply;
+//   - the probes' socket, which is served from the start to the end;
 //   - with a guard, its connection, which begins before all others and ends last;
 //   - in nodens guard one for each task: metrics, guard, readiness;
 //   - those of net/http: one for each connection to the admin address.

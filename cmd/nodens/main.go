@@ -47,6 +47,9 @@ func commands() []command {
 		{"guard", "-config FILE [-teardown]", "set up the node around the daemon and watch over it", guardCommand},
 		{"check", "-config FILE | -corefile FILE | -sample", "check a configuration, or print one to start from", checkCommand},
 		{"convert", "-corefile FILE", "print the configuration that a Corefile comes to", convertCommand},
+		{"probe", "live | ready [-socket PATH]", "ask a daemon on this host how it is, for the kubelet", probeCommand},
+		{"doctor", "[-config FILE] [-o json]", "look at this node and say what to do", doctorCommand},
+		{"cleanup", "[-config FILE] [-force]", "remove link and rules from this node, ours and node-cache's", cleanupCommand},
 		{"status", "[-address HOST:PORT] [-o json]", "show the state of a running daemon", statusCommand},
 		{"demo", "[-for DURATION] [-rate QPS] [-keep]", "watch it at work on loopback, with servers that fail", demoCommand},
 		{"version", "", "print the version", versionCommand},
@@ -57,7 +60,7 @@ func commands() []command {
 var errUsage = errors.New("wrong usage")
 
 // run is the whole program. It returns the exit status: 0, 1 after an error,
-// 2 after a wrong command line.
+// 2 after a wrong command line, 3 after warnings of the doctor.
 func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) int {
 	s := surroundings{getenv: getenv, environ: os.Environ, stdout: stdout, stderr: stderr}
 	if len(args) == 0 {
@@ -94,7 +97,7 @@ func exitStatus(err error, stderr io.Writer) int {
 		return 2
 	}
 	fmt.Fprintf(stderr, "%v\n", err)
-	return 1
+	return exitOf(err)
 }
 
 func usage(w io.Writer) {

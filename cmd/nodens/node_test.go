@@ -19,23 +19,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// insideVariable says that this process is on a node of its own; it is the path of the
-// program under test.
+// insideVariable says that this process is on a node of its own.
 const insideVariable = "NODENS_TEST_INSIDE"
 
-// onNode runs the test again in a process with a network of its own, and there f with
-// the program as it is released.
-func onNode(t *testing.T, f func(t *testing.T, program string)) {
+// onNode runs the test again in a process with a network of its own, and there f.
+func onNode(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
-	if program := os.Getenv(insideVariable); program != "" {
-		f(t, program)
+	if os.Getenv(insideVariable) != "" {
+		f(t)
 		return
 	}
 	needs(t, "root", os.Geteuid() == 0)
 	needs(t, "ip", installed("ip"))
 	needs(t, "nft", installed("nft"))
 	c := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=2m")
-	c.Env = append(os.Environ(), insideVariable+"="+buildBinary(t))
+	c.Env = append(os.Environ(), insideVariable+"=1")
 	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out
@@ -119,10 +117,21 @@ routes: [{zones: [.], topology: {file: %[2]s}}]
 	return config, folder
 }
 
-func begin(t *testing.T, program string, args ...string) (*exec.Cmd, *bytes.Buffer) {
+// begin starts the program, which the test binary is as well.
+func begin(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	var log bytes.Buffer
-	return startProcess(t, &log, nil, program, args...), &log
+	return startProcess(t, &bytes.Buffer{}, []string{"NODENS_TEST_MAIN=1"}, "/proc/self/exe", args...)
+}
+
+// runSelf runs it to its end.
+func runSelf(args ...string) (status int, said string) {
+	c := exec.Command("/proc/self/exe", args...)
+	c.Env = append(os.Environ(), "NODENS_TEST_MAIN=1")
+	out, err := c.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return exit.ExitCode(), string(out)
+	}
+	return 0, string(out)
 }
 
 func fetch(t *testing.T, url string) string {
@@ -142,12 +151,12 @@ func fetch(t *testing.T, url string) string {
 // TestGuardAndServe kills, replaces and stops the program as it is released, beside
 // its guard.
 func TestGuardAndServe(t *testing.T) {
-	onNode(t, func(t *testing.T, program string) {
+	onNode(t, func(t *testing.T) {
 		config, folder := newNode(t)
 		// serve comes first and waits for its addresses.
-		serve, _ := begin(t, program, "serve", "-config", config)
+		serve := begin(t, "serve", "-config", config)
 		time.Sleep(300 * time.Millisecond)
-		guard, _ := begin(t, program, "guard", "-config", config)
+		guard := begin(t, "guard", "-config", config)
 		untilOneAnswers(t, "start", byNodens)
 		for _, want := range []string{
 			`nodens_interception_active{mode="link-local"} 1`, `nodens_alive{address="169.254.20.10"} 1`, "nodens_guard_sessions 1",
@@ -157,17 +166,17 @@ func TestGuardAndServe(t *testing.T) {
 		await(t, "the fallback", func() bool {
 			return strings.Contains(fetch(t, "http://127.0.0.1:9254/metrics"), "nodens_fallback_ready 1")
 		})
-		if text := shell(t, program+" status"); !strings.Contains(text, "host     link-local, guarded") {
+		if _, text := runSelf("status"); !strings.Contains(text, "host     link-local, guarded") {
 			t.Errorf("status says:\n%s", text)
 		}
 
 		_ = serve.Process.Kill()
 		untilOneAnswers(t, "killed", byServer)
-		serve, _ = begin(t, program, "serve", "-config", config)
+		serve = begin(t, "serve", "-config", config)
 		untilOneAnswers(t, "started again", byNodens)
 
 		// A successor takes over, then it ends too, while one asks all the time.
-		successor, _ := begin(t, program, "serve", "-config", config)
+		successor := begin(t, "serve", "-config", config)
 		time.Sleep(700 * time.Millisecond)
 		for _, leaving := range []*exec.Cmd{serve, successor} {
 			_ = leaving.Process.Signal(syscall.SIGTERM)
@@ -184,7 +193,7 @@ func TestGuardAndServe(t *testing.T) {
 		_ = guard.Wait()
 		untilOneAnswers(t, "without any process", byServer)
 		shell(t, "nft flush ruleset")
-		_, _ = begin(t, program, "guard", "-config", config)
+		begin(t, "guard", "-config", config)
 		untilOneAnswers(t, "with what was kept", byServer)
 		if fallen := fetch(t, "http://127.0.0.1:9254/metrics"); strings.Contains(fallen, `nodens_fallback_packets_total{family="1",proto="udp"} 0`) {
 			t.Error("the packets of the fallback are not counted")

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // The configurations of the README are good as they are printed.
@@ -53,5 +56,41 @@ func TestHelp(t *testing.T) {
 	var out strings.Builder
 	if run(t.Context(), []string{"version"}, noEnv, &out, &out); strings.Contains(out.String(), "unknown") {
 		t.Errorf("version: %q", &out)
+	}
+}
+
+// What the units of systemd start takes what they give it.
+func TestSystemdUnits(t *testing.T) {
+	const folder = "../../deploy/systemd/"
+	text, err := os.ReadFile(folder + "nodens.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := readConfig("nodens.yaml", text, noEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for unit, want := range map[string][]string{
+		"nodens.service": {
+			"ExecStart=/usr/local/bin/nodens serve -config ", "Type=notify", fmt.Sprintf("User=%d\n", c.Host.UID),
+			"RuntimeDirectory=" + filepath.Base(filepath.Dir(c.Admin.Socket)) + "\n",
+		},
+		"nodens-guard.service": {
+			"ExecStart=/usr/local/bin/nodens guard -config ", "Type=notify", "CapabilityBoundingSet=CAP_NET_ADMIN\n",
+			"RuntimeDirectory=" + filepath.Base(filepath.Dir(c.Host.Socket)) + "\n", "StateDirectory=" + filepath.Base(filepath.Dir(c.Host.Endpoints)) + "\n",
+		},
+	} {
+		text, err := os.ReadFile(folder + unit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range want {
+			if !strings.Contains(string(text), w) {
+				t.Errorf("%s has no %q", unit, w)
+			}
+		}
+	}
+	if stop := c.StopDelay + c.StopGrace; stop > 9*time.Second {
+		t.Errorf("a stop may take %v, and systemd kills after 10 s", stop)
 	}
 }

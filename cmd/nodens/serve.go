@@ -93,6 +93,7 @@ func (d *daemon) serve(ctx context.Context, c Config) error {
 	}
 	signal.Notify(d.signals, syscall.SIGHUP, syscall.SIGUSR1) // else they would kill
 	defer signal.Stop(d.signals)
+	defer d.startProbeSocket(c.Admin.Socket)()
 	defer d.connectGuard(c)()
 	d.awaitAddresses(ctx, c)
 	first, err := d.prepare(c, nil)

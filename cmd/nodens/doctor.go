@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+
+	"github.com/nodens-dns/nodens/deploy/hostnet"
+)
+
+// severity is how bad a finding is.
+type severity int
+
+const (
+	fine severity = iota
+	warning
+	bad
+)
+
+func (s severity) String() string { return [...]string{"fine", "warning", "bad"}[s] }
+
+// finding is one thing that the doctor looked at: what it saw, and what to do.
+type finding struct {
+	Check    string `json:"check"`
+	Severity string `json:"severity"`
+	Says     string `json:"says"`
+	Do       string `json:"do,omitempty"`
+
+	severity severity
+}
+
+// visit is what the doctor looks at.
+type visit struct {
+	config   Config
+	host     *hostnet.Host
+	state    hostnet.State
+	findings []finding
+}
+
+func (v *visit) find(s severity, check, says, do string) {
+	v.findings = append(v.findings, finding{Check: check, Severity: s.String(), Says: says, Do: do, severity: s})
+}
+
+// warned says that nothing is bad but something is not as it should be.
+type warned int
+
+func (w warned) Error() string {
+	return fmt.Sprintf("nodens doctor: warnings %d", int(w))
+}
+
+// doctorCommand is nodens doctor. Its exit status is 0 when all is good, 1 when
+// something is bad, 3 when there are only warnings.
+func doctorCommand(_ context.Context, s surroundings, args []string) error {
+	flags := flag.NewFlagSet("nodens doctor", flag.ContinueOnError)
+	path := flags.String("config", "", "the configuration `FILE` that this node should serve; without it the defaults")
+	format := flags.String("o", "text", "the `FORMAT` of the output, text or json")
+	if err := parse(flags, s, args); err != nil {
+		return err
+	}
+	if *format != "text" && *format != "json" {
+		fmt.Fprintf(s.stderr, "nodens doctor: -o is %q; write text or json\n", *format)
+		return errUsage
+	}
+	v := &visit{}
+	var err error
+	if v.config, err = hostOf(*path, s.getenv); err != nil {
+		v.find(bad, "configuration", err.Error(), "correct it; 'nodens check' names every mistake")
+		v.config = defaultConfig()
+	}
+	v.state = v.config.hostState()
+	if v.host, err = hostnet.New(hostnet.Config{}); err != nil {
+		return err
+	}
+	defer v.host.Close()
+	for _, look := range []func(){v.capability, v.kernel, v.links, v.ports, v.found, v.fallbackFile, v.guard, v.buffers} {
+		look()
+	}
+	if err := v.print(s.stdout, *format); err != nil {
+		return err
+	}
+	return v.verdict()
+}
+
+func (v *visit) print(w io.Writer, format string) error {
+	if format == "json" {
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(v.findings)
+	}
+	for _, f := range v.findings {
+		fmt.Fprintf(w, "%-8s %s: %s\n", f.Severity, f.Check, f.Says)
+		if f.Do != "" {
+			fmt.Fprintf(w, "%-8s   %s\n", "", f.Do)
+		}
+	}
+	return nil
+}
+
+// verdict is nil when all is good.
+func (v *visit) verdict() error {
+	counts := map[severity]int{}
+	for _, f := range v.findings {
+		counts[f.severity]++
+	}
+	switch {
+	case counts[bad] > 0:
+		return fmt.Errorf("nodens doctor: bad %d, warnings %d", counts[bad], counts[warning])
+	case counts[warning] > 0:
+		return warned(counts[warning])
+	}
+	return nil
+}
+
+// exitOf is the exit status that an error asks for.
+func exitOf(err error) int {
+	var w warned
+	if errors.As(err, &w) {
+		return 3
+	}
+	return 1
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nodens-dns/nodens/deploy/guard"
+	"github.com/nodens-dns/nodens/deploy/hostnet"
+	"github.com/nodens-dns/nodens/forwarder/listener"
+)
+
+// capability looks whether this process may look at all.
+func (v *visit) capability() {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil || data[0].Effective&(1<<unix.CAP_NET_ADMIN) == 0 {
+		v.find(warning, "capability", "the doctor has no NET_ADMIN, so that what the kernel can do is not known",
+			"run it as root, or in a container with the capability NET_ADMIN; the guard needs it as well")
+		return
+	}
+	v.find(fine, "capability", "NET_ADMIN is there, for the guard", "")
+}
+
+// kernel tries the table of the configuration, or of the usual one.
+func (v *visit) kernel() {
+	state := v.state
+	if state.Mode == hostnet.None {
+		state = hostnet.State{Mode: hostnet.LinkLocal, Own: []netip.Addr{netip.MustParseAddr("169.254.20.10")}}
+	}
+	if err := v.host.Try(state); err != nil {
+		v.find(v.ifGuarded(bad), "kernel", err.Error(),
+			"without the table there is no fallback; nodens answers all the same in mode link-local. Load nf_tables, nft_socket, nft_hash, nft_nat and nft_masq, or use a kernel that has them")
+		return
+	}
+	v.find(fine, "kernel", "it takes the nft table of the fallback", "")
+}
+
+// ifGuarded is how bad something is where a guard is configured; else nobody needs it.
+func (v *visit) ifGuarded(s severity) severity {
+	if v.config.Host.guarded() {
+		return s
+	}
+	return warning
+}
+
+func (v *visit) links() {
+	kind, err := v.host.TryLink()
+	switch {
+	case err != nil:
+		v.find(v.ifGuarded(bad), "link", err.Error(), "the listen addresses need a link: load the module dummy")
+	case kind != "dummy":
+		v.find(warning, "link", "the kernel makes no dummy link; one of kind "+kind+" does as well", "load the module dummy if other programs expect one")
+	default:
+		v.find(fine, "link", "the kernel makes dummy links", "")
+	}
+}
+
+// found looks at what is on the host already.
+func (v *visit) found() {
+	found, err := v.host.Read(v.state)
+	if err != nil {
+		v.find(warning, "host", err.Error(), "")
+		return
+	}
+	if l := found.Link; l.Kind != "" && !l.Ours {
+		v.find(bad, "link name", fmt.Sprintf("link %s is there and of kind %s: it belongs to somebody else", l.Name, l.Kind), "choose another name in host.link")
+	}
+	for _, a := range slices.Concat(v.state.Own, v.state.Service) {
+		links := found.Elsewhere[a]
+		switch {
+		case slices.Contains(links, "kube-ipvs0"):
+			v.find(bad, "address", fmt.Sprintf("%v is on kube-ipvs0: kube-proxy uses IPVS, which takes the packets first", a), "use host.mode link-local")
+		case len(links) > 0:
+			v.find(warning, "address", fmt.Sprintf("%v is on link %s already", a, strings.Join(links, ", ")), "take it off there, or listen on another one")
+		}
+	}
+	for _, left := range found.Leftovers {
+		v.find(warning, "leftovers", "of node-cache: "+left+", which disables a fallback", "a guard removes it, and so does 'nodens cleanup'")
+	}
+	for _, sentence := range found.Unread {
+		v.find(warning, "leftovers", sentence, "look yourself: iptables -t raw -S; ip6tables -t raw -S")
+	}
+	if hint := legacyHint(); hint != "" {
+		v.find(warning, "leftovers", hint, "")
+	}
+	if len(found.Leftovers)+len(found.Unread) == 0 {
+		v.find(fine, "leftovers", "node-cache left nothing in the tables of nft", "")
+	}
+	if missing := found.Missing(v.state); v.config.Host.guarded() && len(missing) > 0 {
+		v.find(warning, "host", fmt.Sprintf("%d things are not as configured, such as %s", len(missing), missing[0]), "a guard repairs that")
+	}
+}
+
+// legacyHint says that rules may be where we cannot look.
+func legacyHint() string {
+	for _, file := range []string{"/proc/thread-self/net/ip_tables_names", "/proc/thread-self/net/ip6_tables_names"} {
+		names, err := os.ReadFile(file)
+		if err == nil && slices.Contains(strings.Fields(string(names)), "raw") {
+			return "iptables-legacy has a table raw, which nobody can read over netlink: rules of node-cache in it would disable the fallback; " +
+				"'iptables-legacy -t raw -S | grep NOTRACK' shows them, and -D in the place of -A deletes one"
+		}
+	}
+	return ""
+}
+
+// ports looks who has the port.
+func (v *visit) ports() {
+	strangers := 0
+	for _, at := range v.listens() {
+		for proto, name := range map[listener.Proto]string{listener.ProtoUDP: "UDP", listener.ProtoTCP: "TCP"} {
+			do := fmt.Sprintf("'ss -lntup sport = :%d' names the program", at.Port())
+			for _, h := range listener.Holders(proto, at) {
+				ours := h.UID == v.config.Host.UID || h.UID == 0
+				switch {
+				case h.Wildcard && !at.Addr().IsUnspecified():
+					strangers++
+					v.find(warning, "port", fmt.Sprintf("user %d listens at every address, port %d over %s", h.UID, at.Port(), name),
+						"queries to "+at.Addr().String()+" reach nodens all the same; if nodens cannot start, stop the other: "+do)
+				case !ours:
+					strangers++
+					v.find(warning, "port", fmt.Sprintf("user %d listens at %v over %s", h.UID, at, name),
+						"two users cannot share an address, nodens waits for it: "+do)
+				}
+			}
+		}
+	}
+	if strangers == 0 {
+		v.find(fine, "port", "nobody else is in the way", "")
+	}
+}
+
+// listens are the listen addresses, or the usual one.
+func (v *visit) listens() []netip.AddrPort {
+	if v.config.Path == "" {
+		return []netip.AddrPort{netip.MustParseAddrPort("169.254.20.10:53")}
+	}
+	return v.config.Listen
+}
+
+func (v *visit) fallbackFile() {
+	path := v.config.Host.Endpoints
+	_, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		v.find(fine, "endpoints file", path+" is not there yet: after a reboot the fallback waits for the first endpoints", "")
+	case guard.CheckFile(path) != nil:
+		v.find(bad, "endpoints file", guard.CheckFile(path).Error(), "until then the fallback waits for serve after a reboot")
+	default:
+		v.find(fine, "endpoints file", path+" is intact", "")
+	}
+}
+
+func (v *visit) guard() {
+	if !v.config.Host.guarded() {
+		return
+	}
+	if pid, held := guard.Holder(v.config.Host.Lock); held {
+		v.find(fine, "guard", fmt.Sprintf("process %d guards this node", pid), "")
+		return
+	}
+	v.find(bad, "guard", "none runs on this node: nobody sets up the addresses, and a stuck nodens is not seen", "start 'nodens guard'")
+}
+
+// buffers looks whether a burst fits into the sockets.
+func (v *visit) buffers() {
+	data, err := os.ReadFile("/proc/sys/net/core/rmem_max")
+	if err != nil {
+		return // not every namespace shows it
+	}
+	most, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
+	if want := v.config.Limits.UDPReceiveBuffer; err == nil && most < want {
+		v.find(warning, "receive buffer", fmt.Sprintf("net.core.rmem_max is %d, so that a socket holds less than the %d bytes asked for", most, want),
+			fmt.Sprintf("sysctl -w net.core.rmem_max=%d keeps more of a burst", want))
+		return
+	}
+	v.find(fine, "receive buffer", "the kernel grants what is asked for", "")
+}
