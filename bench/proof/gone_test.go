@@ -21,7 +21,7 @@ func TestAllGone(t *testing.T) {
 		d := c.startNodens(1, budget, "")
 		c.warm(d)
 		want := usual(rate())
-		want.patience = budget + 2*time.Second
+		want.patience = form(budget+2*time.Second, 0)
 		tr := c.ask(d, want)
 		time.Sleep(2 * time.Second)
 		tr.mark("gone")

@@ -106,6 +106,7 @@ type serverReport struct {
 	Healthy  bool    `json:"healthy"`
 	Why      string  `json:"why"` // of its tier and its health
 	InFlight int     `json:"inFlight"`
+	Bears    int     `json:"bears"`           // in flight, from which others go to the next tier
 	RTT      float64 `json:"rttMilliseconds"` // 0 before the first reply
 	Sent     uint64  `json:"sent"`
 	Failed   uint64  `json:"failed"`
@@ -248,7 +249,7 @@ func (r *routeSnapshot) notes() []string {
 func (r *routeSnapshot) serverReport(t *upstream.TargetStatus, now time.Duration) serverReport {
 	s := serverReport{
 		Tier: r.tierName(t.Tier), Address: t.Addr.String(), Pod: t.Pod, State: t.State.String(), Healthy: !t.Out && !t.Looped,
-		InFlight: t.InFlight, RTT: float64(t.SRTT) / float64(time.Millisecond), Sent: t.Sent, Failed: t.Timeouts + t.HardErrors,
+		InFlight: t.InFlight, Bears: t.Bears, RTT: float64(t.SRTT) / float64(time.Millisecond), Sent: t.Sent, Failed: t.Timeouts + t.HardErrors,
 	}
 	if s.Pod == t.Addr.Addr().String() { // nobody named it
 		s.Pod = ""
