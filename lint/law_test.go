@@ -51,6 +51,7 @@ func rooms() []room {
 		// How it lands on a node.
 		{path: "deploy/image/..."}, // what the image is made of
 		{path: "deploy/hostnet", tests: []string{"bench/space"}},
+		{path: "deploy/neverdark", tests: []string{"bench/...", "deploy/hostnet"}}, // only tests
 		// serve is a peer of the guard, not a part. Who listens at an address is asked in
 		// one place.
 		{path: "deploy/guard", may: []string{"deploy/hostnet", "forwarder/listener"}},

@@ -1,0 +1,124 @@
+package neverdark
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nodens-dns/nodens/deploy/hostnet"
+)
+
+// A process that is killed takes with it what it had received and not answered. For a
+// moment after the kill its sockets are still there, up to 10 ms for 64 MB of memory.
+// On a machine that does other things it takes as long as the process needs to die.
+const (
+	moment      = 10 * time.Millisecond
+	lostPerKill = 200
+	// expiry is how long the node's own queries take to go elsewhere by themselves.
+	expiry = 1200 * time.Millisecond
+)
+
+// kill ends a nodens in some way. What is meant to be sent until its sockets are gone
+// is of the phase "kill", what comes then of the phase "after".
+func (tr *traffic) kill(d *daemon, how func(*daemon)) {
+	tr.mark("kill")
+	time.Sleep(form(200*time.Millisecond, 2*time.Millisecond)) // what is on its way now was sent in this phase
+	how(d)
+	if !full() {
+		<-d.Done()
+	}
+	time.Sleep(moment)
+	tr.mark("after")
+	<-d.Done()
+}
+
+func sigkill(d *daemon) { d.Signal(syscall.SIGKILL) }
+
+// judgeKills asserts what may be lost by kills. Queries of the node itself are moved by
+// the guard, or by the end of the address in the set alive.
+func (tr *traffic) judgeKills(kills int) {
+	tr.n.t.Helper()
+	tr.expectAtMost("pods", "kill", uint64(lostPerKill*kills))
+	tr.expectNone("pods", "after")
+	tr.expectNone("", "begin")
+	share := rate() * tr.n.fromNode(own4).share
+	tr.expectAtMost("node", "", uint64(float64(kills)*share*form(expiry, 2*moment).Seconds()))
+}
+
+// TestKill kills nodens with SIGKILL and starts it again later.
+func TestKill(t *testing.T) {
+	n := newNode(t, hostnet.LinkLocal)
+	d := n.start()
+	tr := n.ask(append(n.fromPods(own4, own6), n.fromNode(own4))...)
+	warmUp()
+	kills := form(3, 50)
+	var memory int
+	for range kills {
+		memory = max(memory, d.rss())
+		tr.kill(d, sigkill)
+		time.Sleep(form(300*time.Millisecond, 2*time.Second))
+		d = n.start()
+		warmUp()
+	}
+	tr.stop().figure(fmt.Sprintf("%d times SIGKILL, restarted later", kills), "RSS up to %d MB, %d lost per kill by pods, %d by the node",
+		memory>>20, tr.counts("pods", "").Lost/uint64(kills), tr.counts("node", "").Lost/uint64(kills))
+	tr.judgeKills(kills)
+}
+
+// TestCrashLoop restarts it later each time, as the kubelet does.
+func TestCrashLoop(t *testing.T) {
+	n := newNode(t, hostnet.LinkLocal)
+	d := n.start()
+	tr := n.ask(append(n.fromPods(own4, own6), n.fromNode(own4))...)
+	warmUp()
+	delays := form([]time.Duration{0, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond},
+		[]time.Duration{0, 10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second})
+	for _, delay := range delays {
+		tr.kill(d, sigkill)
+		time.Sleep(delay)
+		d = n.start()
+		warmUp()
+	}
+	tr.stop().figure(fmt.Sprintf("crash loop, restarted after %v", delays), "SIGKILL each time")
+	tr.judgeKills(len(delays))
+}
+
+// TestOutOfMemory lets the kernel kill it at the limit of its control group.
+func TestOutOfMemory(t *testing.T) {
+	n := newNode(t, hostnet.LinkLocal)
+	group := newGroup(t)
+	d := n.start()
+	tr := n.ask(append(n.fromPods(own4, own6), n.fromNode(own4))...)
+	warmUp()
+	kills := form(2, 5)
+	for range kills {
+		group.take(d)
+		tr.kill(d, group.exhaust)
+		time.Sleep(form(300*time.Millisecond, 2*time.Second))
+		d = n.start()
+		warmUp()
+	}
+	tr.stop().figure(fmt.Sprintf("%d times out of memory", kills), "killed by the limit of a control group (v1)")
+	tr.judgeKills(kills)
+}
+
+// TestGuardIsKilled kills the guard alone, which nobody notices, and then both.
+func TestGuardIsKilled(t *testing.T) {
+	n := newNode(t, hostnet.LinkLocal)
+	d := n.start()
+	tr := n.ask(append(n.fromPods(own4, own6), n.fromNode(own4))...)
+	warmUp()
+	tr.mark("alone")
+	n.guard.End(syscall.SIGKILL)
+	time.Sleep(form(2*time.Second, 5*time.Second))
+	tr.kill(d, sigkill)
+	time.Sleep(form(time.Second, 3*time.Second))
+	tr.stop().figure("guard killed, then both", "%d lost by the node", tr.counts("node", "").Lost)
+	tr.expectNone("", "alone")
+	tr.judgeKills(1)
+	found, err := n.host.Read(n.state())
+	if err != nil || len(found.Held) > 0 {
+		t.Errorf("the sets hold %v, error %v: want nothing", found.Held, err)
+	}
+}

@@ -1,0 +1,18 @@
+package neverdark
+
+// kubeProxy puts rules of the shape of a kube-proxy's in nftables mode.
+func (n *node) kubeProxy() {
+	n.t.Helper()
+	n.Run(n.t, "nft", "-f", n.write("kube-proxy.nft", `
+table inet kube-proxy {
+	chain nat-prerouting { type nat hook prerouting priority -100; policy accept; jump services; }
+	chain nat-output { type nat hook output priority -100; policy accept; jump services; }
+	chain services {
+		ip daddr 10.96.0.10 udp dport 53 dnat ip to 10.2.0.53:5300
+		ip daddr 10.96.0.10 tcp dport 53 dnat ip to 10.2.0.53:5300
+		ip6 daddr fd10::a udp dport 53 dnat ip6 to [fd02::53]:5300
+		ip6 daddr fd10::a tcp dport 53 dnat ip6 to [fd02::53]:5300
+	}
+}
+`))
+}
