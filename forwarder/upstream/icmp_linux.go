@@ -7,7 +7,8 @@ import (
 
 // hearErrors has the kernel tell a connected socket of everything that routers
 // report of what it sent. Without being asked it tells of closed ports only, and
-// keeps to itself that a host or a network cannot be reached.
+// keeps to itself that a host or a network cannot be reached, and that a full
+// queue on the way out lost a datagram.
 func hearErrors(fd uintptr, to netip.Addr) error {
 	if to.Is4() || to.Is4In6() {
 		return syscall.SetsockoptInt(int(fd), syscall.IPPROTO_IP, syscall.IP_RECVERR, 1)

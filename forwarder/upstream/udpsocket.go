@@ -146,6 +146,8 @@ func (s *udpSocket) writeTo(fd uintptr) bool {
 		switch _, s.outErr = writeRaw(fd, s.out); s.outErr {
 		case syscall.EINTR:
 			continue
+		case syscall.ENOBUFS:
+			s.outErr = nil // lost on the way out, as it may be farther on
 		case nil, syscall.EAGAIN:
 		default:
 			dropReports(fd)

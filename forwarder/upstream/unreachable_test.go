@@ -1,11 +1,13 @@
 package upstream_test
 
 import (
+	"context"
 	"net/netip"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -17,8 +19,7 @@ import (
 // TestUnreachable has a neighbour that nobody answers for, so that the kernel
 // reports it unreachable after a moment, and then takes the route to it away.
 func TestUnreachable(t *testing.T) {
-	if os.Getenv("NODENS_NETNS_CHILD") == "" {
-		inNamespace(t)
+	if !inNamespace(t) {
 		return
 	}
 	run(t, "ip link set lo up")
@@ -58,10 +59,39 @@ func askBeside(t *testing.T, gone string, most time.Duration) {
 	}
 }
 
+// TestFullQueue has the kernel lose datagrams on their way out. They are lost as
+// others are, and say nothing of those before them.
+func TestFullQueue(t *testing.T) {
+	_, err := exec.LookPath("tc")
+	needs(t, "tc", err == nil)
+	if !inNamespace(t) {
+		return
+	}
+	run(t, "ip link set lo up")
+	run(t, "tc qdisc add dev lo root tbf rate 8kbit burst 1600 limit 100")
+	g := group(t, upstream.Config{
+		Policy: upstream.Sequential, Sockets: 1, Attempts: 2, PacketRate: 1_000_000, // no hedges
+		RetryMin: 5 * time.Second, RetryMax: 5 * time.Second, Budget: 20 * time.Second,
+	}, plain(serve(t, silent), serve(t, silent)))
+	given, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	var asking sync.WaitGroup
+	for i := range 60 {
+		asking.Go(func() { _, _ = g.Exchange(given, nil, query(t, nameOf(i))) })
+	}
+	asking.Wait()
+	if st := g.Status(); st.Retries != 0 || st.Targets[0].HardErrors != 0 || st.Targets[0].Sent != 60 {
+		t.Errorf("%d retries, %d hard errors, %d sent", st.Retries, st.Targets[0].HardErrors, st.Targets[0].Sent)
+	}
+}
+
 // inNamespace runs the test once more, as a process in a network namespace of its
-// own.
-func inNamespace(t *testing.T) {
+// own, and reports whether it is that process.
+func inNamespace(t *testing.T) bool {
 	t.Helper()
+	if os.Getenv("NODENS_NETNS_CHILD") != "" {
+		return true
+	}
 	needs(t, "root", os.Geteuid() == 0)
 	_, err := exec.LookPath("ip")
 	needs(t, "ip", err == nil)
@@ -73,6 +103,7 @@ func inNamespace(t *testing.T) {
 	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
 		t.Errorf("in a namespace: %v\n%s", err, out)
 	}
+	return false
 }
 
 // needs skips the test where something is missing, or fails it where
