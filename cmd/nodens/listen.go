@@ -67,10 +67,14 @@ func (l *listen) bind() error {
 
 func (l *listen) bindUDP() error {
 	spec, limits := l.spec, l.spec.limits
-	u, err := listener.ListenUDP(listener.UDPConfig{
-		Addr: spec.address, Listener: uint8(spec.index), Stripe: spec.stripe(), Sockets: limits.UDPSockets,
-		Handler: l.handler, Now: l.now, MaxInFlight: limits.MissesInFlight,
-		ReceiveBuffer: int(limits.UDPReceiveBuffer), Grace: spec.grace,
+	var u *listener.UDP
+	err := withLowPorts(func() (err error) {
+		u, err = listener.ListenUDP(listener.UDPConfig{
+			Addr: spec.address, Listener: uint8(spec.index), Stripe: spec.stripe(), Sockets: limits.UDPSockets,
+			Handler: l.handler, Now: l.now, MaxInFlight: limits.MissesInFlight,
+			ReceiveBuffer: int(limits.UDPReceiveBuffer), Grace: spec.grace,
+		})
+		return err
 	})
 	if err != nil {
 		return listenError(spec.address, "UDP", err)
@@ -81,12 +85,16 @@ func (l *listen) bindUDP() error {
 
 func (l *listen) bindTCP() error {
 	spec, limits := l.spec, l.spec.limits
-	t, err := listener.ListenTCP(listener.TCPConfig{
-		Addr: l.address(), Listener: uint8(spec.index), Stripe: spec.stripe() + uint8(limits.UDPSockets),
-		Handler: l.handler, Now: l.now, MaxConnections: limits.TCPConnections,
-		MaxPerClient: min(limits.TCPConnectionsPerClient, limits.TCPConnections),
-		MaxInFlight:  limits.MissesInFlight, MaxInFlightPerConnection: limits.TCPQueriesPerConnection,
-		IdleTimeout: limits.TCPIdle, Grace: spec.grace,
+	var t *listener.TCP
+	err := withLowPorts(func() (err error) {
+		t, err = listener.ListenTCP(listener.TCPConfig{
+			Addr: l.address(), Listener: uint8(spec.index), Stripe: spec.stripe() + uint8(limits.UDPSockets),
+			Handler: l.handler, Now: l.now, MaxConnections: limits.TCPConnections,
+			MaxPerClient: min(limits.TCPConnectionsPerClient, limits.TCPConnections),
+			MaxInFlight:  limits.MissesInFlight, MaxInFlightPerConnection: limits.TCPQueriesPerConnection,
+			IdleTimeout: limits.TCPIdle, Grace: spec.grace,
+		})
+		return err
 	})
 	if err != nil {
 		return listenError(spec.address, "TCP", err)
