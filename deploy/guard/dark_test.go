@@ -104,6 +104,15 @@ func TestGuardDies(t *testing.T) {
 		second := n.start(t, nil, true, "guard", n.folder)
 		until(t, "restarted without serve, pod", n.pod, behind, wide)
 
+		// One that was stopped before this guard began cannot connect, and is found.
+		stopped := n.start(t, nil, true, "serve", n.folder, "stopped", 1)
+		until(t, "another serve, pod", n.pod, serves, wide)
+		stopped.signal(t, syscall.SIGSTOP)
+		second.kill()
+		second = n.start(t, nil, true, "guard", n.folder)
+		until(t, "stopped before the guard began, pod", n.pod, behind, wide)
+		stopped.kill()
+
 		// A further guard waits for the lock, and has the node when the other is gone.
 		third := n.start(t, nil, false, "guard", n.folder)
 		n.start(t, nil, true, "serve", n.folder, "two", 1)

@@ -33,6 +33,7 @@ const (
 	unclear outcome = iota // by chance some socket was never picked
 	calm                   // every socket answered
 	silent                 // a socket did not, and probes stayed without an answer
+	absent                 // nobody has the address
 )
 
 // place is what is known of a listen address.
@@ -49,15 +50,17 @@ type place struct {
 
 // round takes in what a round showed, and tells whether that changed anything.
 func (p *place) round(o outcome) (changed bool) {
+	was := p.stuck
 	switch o {
 	case silent:
 		p.silent, p.calm = p.silent+1, 0
 	case calm:
 		p.silent, p.calm = 0, p.calm+1
+	case absent: // whoever was stuck is gone, and the kernel knows
+		p.silent, p.calm, p.stuck = 0, 0, false
 	case unclear:
 		return false
 	}
-	was := p.stuck
 	switch {
 	case p.silent >= stuckRounds:
 		p.stuck = true

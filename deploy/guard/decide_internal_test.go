@@ -8,7 +8,7 @@ import (
 func TestPlaceRounds(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		rounds string // s silent, c calm, u unclear
+		rounds string // s silent, c calm, u unclear, a absent
 		want   bool
 	}{
 		{"nothing yet", "", false},
@@ -18,13 +18,15 @@ func TestPlaceRounds(t *testing.T) {
 		{"an unclear round changes nothing", "ssuss", true},
 		{"it comes back after four calm rounds", "sssscccc", false},
 		{"not after three", "ssssccc", true},
+		{"whoever was stuck is gone", "ssssa", false},
+		{"silence does not add up over an absence", "sssasss", false},
 		{"not after four that are not in a row", "sssscccsc", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var p place
 			changes := 0
 			for _, r := range c.rounds {
-				if p.round(map[rune]outcome{'s': silent, 'c': calm, 'u': unclear}[r]) {
+				if p.round(map[rune]outcome{'s': silent, 'c': calm, 'u': unclear, 'a': absent}[r]) {
 					changes++
 				}
 			}

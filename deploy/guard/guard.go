@@ -84,6 +84,7 @@ func (l *loop) hold(ctx context.Context) (*os.File, error) {
 			continue
 		}
 		l.log.Warn("the host is looked at by the clock alone for a moment", zap.Error(err))
+		l.ask(ctx, func() { l.unwatched = true })
 		select {
 		case <-ctx.Done():
 		case <-time.After(watchAgain):

@@ -160,7 +160,7 @@ func TestSession(t *testing.T) {
 	client.Publish(tableOf())
 
 	end()
-	eventually(t, "not alive", 500*time.Millisecond, func() bool { return !h.held(hostnet.Alive) })
+	eventually(t, "not alive", 800*time.Millisecond, func() bool { return !h.held(hostnet.Alive) })
 	eventually(t, "the death is counted", wide, func() bool { return h.Status().Counts.Deaths == 1 })
 	h.stop()
 	if text := h.host.String(); !strings.Contains(text, "10.1.0.53 . 53") {

@@ -28,6 +28,7 @@ type loop struct {
 	owner     bool
 	problem   string // why the host does not look as it should; "" = it does
 	repaired  time.Duration
+	unwatched bool // what changed before the watch began was not told
 	leftovers leftovers
 
 	sessions []*session
@@ -95,7 +96,7 @@ func (l *loop) tick(ctx context.Context) {
 				l.deaths.lived(s.since, now)
 			}
 		}
-		if l.problem != "" && now-l.repaired >= retryEvery || now-l.repaired >= repairEvery {
+		if l.repairDue(now) {
 			l.repair()
 		}
 		l.steer()
@@ -106,9 +107,19 @@ func (l *loop) tick(ctx context.Context) {
 	l.show(l.describe())
 }
 
+// repairDue says that it is time to look at the host without a hint.
+func (l *loop) repairDue(now time.Duration) bool {
+	age := now - l.repaired
+	if l.unwatched && age >= watchStarts {
+		l.unwatched = false
+		return true
+	}
+	return (l.problem != "" && age >= retryEvery) || age >= repairEvery
+}
+
 // own makes this guard the owner of the node.
 func (l *loop) own() {
-	l.owner = true
+	l.owner, l.unwatched = true, true
 	l.log.Info("this guard owns the node", zap.Stringer("mode", l.state.Mode), zap.Stringers("addresses", l.addrs()))
 	l.repair()
 	l.store.write()

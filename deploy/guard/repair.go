@@ -14,6 +14,7 @@ import (
 const (
 	repairEvery    = 10 * time.Second // without a hint of the kernel
 	retryEvery     = time.Second      // after a failure
+	watchStarts    = 400 * time.Millisecond
 	leftoversEvery = 10 * time.Second
 	nodeCacheLink  = "nodelocaldns"
 )

@@ -21,8 +21,12 @@ const (
 // question is what a round asks about one place.
 type question struct {
 	at netip.AddrPort
-	// expect is the sockets that should answer; none: it is only asked who is there.
+	// expect is the sockets that should answer. None: nobody is connected, and it is
+	// asked who is there.
 	expect []Witness
+	// bound says that a socket has the address. It counts while none is expected: an
+	// instance that was stopped before this guard began cannot connect.
+	bound bool
 }
 
 // sweep is the round of one place.
@@ -31,6 +35,8 @@ type sweep struct {
 	ask     Asker
 	answers chan Witness
 	missing map[Witness]bool
+
+	any bool // somebody answered
 
 	mu   sync.Mutex
 	late int // probes that stayed without an answer
@@ -56,10 +62,17 @@ func (s *sweep) run(ctx context.Context, heard func(Witness)) outcome {
 	}
 	cancel()
 	probes.Wait()
+	return s.outcome()
+}
+
+func (s *sweep) outcome() outcome {
+	expected := len(s.expect) > 0
 	switch {
-	case len(s.expect) > 0 && len(s.missing) == 0:
+	case expected && len(s.missing) == 0, !expected && s.any:
 		return calm
-	case len(s.missing) > 0 && s.late > 0:
+	case !expected && !s.bound:
+		return absent
+	case s.late > 0:
 		return silent
 	}
 	return unclear
@@ -72,6 +85,7 @@ func (s *sweep) listen(ctx context.Context, wave <-chan time.Time, heard func(Wi
 		select {
 		case w := <-s.answers:
 			heard(w)
+			s.any = true
 			if delete(s.missing, w); len(s.missing) == 0 {
 				return false
 			}

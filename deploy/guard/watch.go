@@ -47,6 +47,7 @@ func (l *loop) questions() []question {
 				}
 			}
 		}
+		list[i].bound = len(list[i].expect) > 0 || listenedAt(list[i].at)
 	}
 	return list
 }
