@@ -32,6 +32,7 @@ func rooms() []room {
 		{path: "forwarder/access"}, // addresses and times: it knows no DNS
 		{path: "forwarder/wire"},
 		{path: "forwarder/cache", may: []string{"forwarder/wire"}},
+		{path: "forwarder/dnstap"}, // bytes, addresses and times
 		{path: "forwarder/rules", may: []string{"forwarder/wire"}},
 		{path: "forwarder/upstream", may: []string{"forwarder/wire"}},
 		{path: "forwarder/listener"}, // sockets and bytes: it knows no DNS either
@@ -85,6 +86,7 @@ func bans() []ban {
 		{path: "github.com/prometheus", only: []string{"cmd/..."}, tests: true, reason: "the core counts in plain numbers, the edge names them"},
 		{path: "github.com/coredns", only: []string{"cmd/..."}, tests: true, reason: "a Corefile is one way to write the configuration, and what it is read with goes no further"},
 		{path: "k8s.io", only: []string{"topology/kube"}, tests: true, reason: "Kubernetes objects end at the door, where they become small values"},
+		{path: "github.com/dnstap", only: []string{"forwarder/dnstap"}, reason: "one package knows the format"},
 		{path: "github.com/hashicorp/golang-lru/v2", only: []string{"forwarder/cache"}, reason: "there is one cache, with one budget"},
 		{path: "github.com/miekg/dns", not: append(hot, "topology/..."), reason: "a hit borrows the bytes and never unpacks a message, and topology knows no DNS"},
 		{path: "go.uber.org/zap", not: hot, reason: "nothing is logged per query"},
