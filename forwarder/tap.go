@@ -61,6 +61,8 @@ type Filter struct {
 	RCodes  []wire.RCode
 	// Slower is the least Event.Took.
 	Slower time.Duration
+	// Every takes one of so many that are wanted. 0 and 1 take all.
+	Every uint64
 }
 
 // matches reports whether an event is wanted.
@@ -95,7 +97,13 @@ type Tap struct {
 	taps    *Taps
 	filter  Filter
 	events  chan Event
+	wanted  atomic.Uint64
 	dropped atomic.Uint64
+}
+
+// takes reports whether a wanted event is the one of so many.
+func (t *Tap) takes() bool {
+	return t.filter.Every <= 1 || t.wanted.Add(1)%t.filter.Every == 0
 }
 
 // Open begins to watch. Whoever does ends it with Close. It fails when too many
@@ -157,7 +165,7 @@ func (f *Forwarder) show(list []*Tap, q *question, zone uint8, a answer, rcode w
 		folded = q.folded()
 	}
 	for _, t := range list {
-		if !t.filter.matches(&e, folded) {
+		if !t.filter.matches(&e, folded) || !t.takes() {
 			continue
 		}
 		select {

@@ -26,6 +26,10 @@ type Config struct {
 	// Routes has at least one element; every zone is in one route only.
 	Routes []RouteConfig
 	Log    LogConfig
+	// QueryLog writes a sample of the queries to the log.
+	QueryLog QueryLogConfig
+	// Dnstap tells a collector of them.
+	Dnstap DnstapConfig
 	// StopDelay is how long everything is still answered after a stop was asked for,
 	// while readiness is off already, 0 to 60 s, default 0.
 	StopDelay time.Duration
@@ -336,6 +340,8 @@ func defaultConfig() Config {
 			FollowersPerMiss:        1000,
 		},
 		Log:       LogConfig{Level: "info", Format: "json"},
+		QueryLog:  QueryLogConfig{PerSecond: 100},
+		Dnstap:    DnstapConfig{Queue: 2048},
 		StopGrace: 5 * time.Second,
 	}
 }

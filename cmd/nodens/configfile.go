@@ -94,6 +94,8 @@ func (f *configFile) top() fields {
 		"limits":     f.section(f.limits()),
 		"routes":     f.routes,
 		"log":        f.section(f.log()),
+		"queryLog":   f.section(f.queryLog()),
+		"dnstap":     f.section(f.dnstap()),
 		"stopDelay":  f.time(&c.StopDelay, 0, time.Minute),
 		"stopGrace":  f.time(&c.StopGrace, time.Second, time.Minute),
 	}

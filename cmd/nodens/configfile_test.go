@@ -64,7 +64,7 @@ func TestSampleNamesEveryKey(t *testing.T) {
 	all := sortedKeys(f.top())
 	for _, section := range []fields{
 		f.cache(), f.limits(), f.log(), f.kubernetes(), f.topology(&TopologyConfig{}), f.local(), f.admin(), f.host(), f.routeCacheFields(&RouteCacheConfig{}),
-		f.ruleFields(&RulesConfig{}), f.searchFields(&SearchConfig{}), f.answerFields(&AnswerConfig{}), f.hostsFields(&HostsConfig{}), f.dns64Fields(&DNS64Config{}),
+		f.ruleFields(&RulesConfig{}), f.searchFields(&SearchConfig{}), f.queryLog(), f.dnstap(), f.answerFields(&AnswerConfig{}), f.hostsFields(&HostsConfig{}), f.dns64Fields(&DNS64Config{}),
 	} {
 		all = append(all, sortedKeys(section)...)
 	}
@@ -107,6 +107,8 @@ routes:
   cache: {maxTTL: 2h, minTTL: 1m, maxNegativeTTL: 1m, servFailTTL: 10s, maxServFailTTL: 1m, stale: true, staleWait: 0s,
     preferPositive: 1h, shareNXDomain: true, prefetch: 3, keepAA: true, minimal: true}
 log: {level: warn, format: console}
+queryLog: {every: 10, below: Corp.example, slower: 5ms, perSecond: 7}
+dnstap: {address: "192.0.2.1:6000", identity: me, queue: 99}
 stopGrace: 5s
 `
 	got, err := readConfig("f", []byte(file), noEnv)
@@ -158,6 +160,8 @@ stopGrace: 5s
 	want.Routes[0].Topology.Domain = "cluster.local."
 	want.Routes[0].Topology.File = "/e.yaml"
 	want.Log = LogConfig{"warn", "console"}
+	want.QueryLog = QueryLogConfig{Every: 10, Below: "corp.example.", Slower: 5 * time.Millisecond, PerSecond: 7}
+	want.Dnstap = DnstapConfig{Address: "192.0.2.1:6000", Identity: "me", Queue: 99}
 	want.StopGrace = 5 * time.Second
 	if diff := cmp.Diff(want, got, byValue()); diff != "" {
 		t.Errorf("config (-want +got):\n%s", diff)
@@ -277,6 +281,7 @@ func TestMistakes(t *testing.T) {
 		"answer, both":       {withRule("answers: [{rcode: NXDOMAIN, records: [60 A 192.0.2.1]}]"), "f:5: routes[0].answers[0] has both records and an rcode that forbids them"},
 		"hosts, empty":       {withRule("hosts: {ttl: 1s}"), "f:5: routes[0].hosts has neither entries nor a file; add one"},
 		"hosts, bad line":    {withRule("hosts: {entries: [db.example]}"), `f:5: routes[0].hosts.entries[0] is "db.example", which is not an address and its names`},
+		"dnstap, nowhere":    {good + "dnstap: {address: collector}\n", `f:3: dnstap.address is "collector", which is neither a path nor an address with a port`},
 		"search, nowhere":    {withRule("search: {cut: true}"), "f:5: routes[0].search has no domain; name that of the cluster"},
 		"search, elsewhere":  {oneRoute("zones: [a.example]\n  servers: [192.0.2.1]\n  search: {domain: cluster.local}"), `f:5: routes[0].search.domain is "cluster.local.", which is in no zone of the route`},
 		"dns64, bits":        {withRule("dns64: {prefix: \"64:ff9b::/95\"}"), `f:5: routes[0].dns64.prefix is "64:ff9b::/95", which is no prefix for IPv4 addresses`},

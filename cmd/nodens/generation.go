@@ -244,6 +244,11 @@ func (d *daemon) commit(next *generation) {
 	old := d.current.Load()
 	d.handler.current.Store(next.forwarder)
 	d.current.Store(next)
+	var was *Config
+	if old != nil {
+		was = &old.config
+	}
+	d.applyOutlets(&next.config, was)
 	for _, l := range next.listens {
 		if l.started != nil {
 			continue

@@ -17,6 +17,9 @@ type handler struct {
 	current atomic.Pointer[forwarder.Forwarder]
 	// looped hears of names that were asked to find loops.
 	looped func(name []byte) bool
+	// collector is told of every query.
+	collector *tapping
+	base      *base
 }
 
 var _ listener.Handler = (*handler)(nil)
@@ -24,6 +27,9 @@ var _ listener.Handler = (*handler)(nil)
 // Lookup implements [listener.Handler].
 func (h *handler) Lookup(dst, query []byte, from listener.Peer) ([]byte, listener.Verdict) {
 	reply, verdict := h.current.Load().Lookup(dst, query, peer(from))
+	if s := h.collector.sender.Load(); s != nil && verdict != forwarder.Miss {
+		h.collector.note(s, query, reply, from, h.base)
+	}
 	return reply, listener.Verdict(verdict)
 }
 
@@ -33,6 +39,9 @@ func (h *handler) Resolve(ctx context.Context, dst, query []byte, from listener.
 		return wire.AppendError(dst[:0], &q, wire.ServFail, wire.MinUDPSize, wire.NoEDE), listener.Answered
 	}
 	reply, verdict := h.current.Load().Resolve(ctx, dst, query, peer(from))
+	if s := h.collector.sender.Load(); s != nil {
+		h.collector.note(s, query, reply, from, h.base)
+	}
 	return reply, listener.Verdict(verdict)
 }
 

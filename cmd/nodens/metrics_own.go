@@ -45,6 +45,7 @@ func ownMetrics() []metric {
 	rows = append(rows, ownQueryMetrics()...)
 	rows = append(rows, ownServerMetrics()...)
 	rows = append(rows, ownTopologyMetrics()...)
+	rows = append(rows, ownWatchMetrics()...)
 	return append(rows, ownKubernetesMetrics()...)
 }
 

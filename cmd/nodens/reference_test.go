@@ -83,7 +83,7 @@ type configField struct{ name, kind, doc string }
 func configTypes(t *testing.T) map[string]configType {
 	t.Helper()
 	types := map[string]configType{}
-	for _, path := range []string{"config.go", "confighost.go", "configrules.go", "configsearch.go"} {
+	for _, path := range []string{"config.go", "confighost.go", "configrules.go", "configsearch.go", "configwatch.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/nodens-dns/nodens/forwarder"
 )
 
 // serveCommand is nodens serve.
@@ -46,7 +48,10 @@ type daemon struct {
 	source  source
 	setup   setupErrors
 
-	handler   handler
+	handler handler
+	// queryLog and collector watch the queries.
+	queryLog  queryLog
+	collector tapping
 	current   atomic.Pointer[generation]
 	whenReady func()        // may be nil
 	ready     atomic.Value  // string: why not ready; "" means ready
@@ -66,7 +71,7 @@ func newDaemon(log *zap.Logger, level zap.AtomicLevel, getenv func(string) strin
 	d := &daemon{
 		base: base{
 			now: func() time.Duration { return time.Since(began) }, log: log, own: interfaceAddrs,
-			clients: &clients{}, instance: newInstance(),
+			clients: &clients{}, instance: newInstance(), taps: &forwarder.Taps{},
 		},
 		level:   level,
 		getenv:  getenv,
@@ -80,7 +85,7 @@ func newDaemon(log *zap.Logger, level zap.AtomicLevel, getenv func(string) strin
 		d.bound = cgroupMemory(os.DirFS("/"))
 	}
 	d.ready.Store("starting")
-	d.handler.looped = d.looped
+	d.handler.looped, d.handler.collector, d.handler.base = d.looped, &d.collector, &d.base
 	return d
 }
 
@@ -110,6 +115,7 @@ func (d *daemon) serve(ctx context.Context, c Config) error {
 
 	err = runTasks(ctx, c.StopDelay+c.StopGrace,
 		task{"admin", d.runAdmin},
+		task{"query log and dnstap", d.runOutlets},
 		task{"routes", d.runRoutes},
 		task{"listeners", d.runListens},
 		task{"reload", d.followConfig},

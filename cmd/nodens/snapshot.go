@@ -8,6 +8,7 @@ import (
 	"github.com/nodens-dns/nodens/deploy/guard"
 	"github.com/nodens-dns/nodens/forwarder"
 	"github.com/nodens-dns/nodens/forwarder/cache"
+	"github.com/nodens-dns/nodens/forwarder/dnstap"
 	"github.com/nodens-dns/nodens/forwarder/listener"
 	"github.com/nodens-dns/nodens/forwarder/upstream"
 	"github.com/nodens-dns/nodens/topology"
@@ -34,6 +35,9 @@ type snapshot struct {
 	Routes    []routeSnapshot
 
 	Guard *guard.ClientStatus // nil without one
+
+	Logged, Unlogged uint64 // queries
+	Dnstap           dnstap.Stats
 
 	AdminFailures uint64    // times the admin address could not be had
 	Setup         [5]uint64 // see setupErrorNames
@@ -115,6 +119,9 @@ func (d *daemon) snapshot() snapshot {
 		Forwarder:     g.forwarder.Stats(),
 		Cache:         g.cache.Stats(),
 		AdminFailures: d.adminFailures.Load(),
+		Logged:        d.queryLog.lines.Load(),
+		Unlogged:      d.queryLog.dropped.Load(),
+		Dnstap:        d.collector.stats(),
 	}
 	if d.guard != nil {
 		status := d.guard.Status()

@@ -29,6 +29,8 @@ type base struct {
 	// instance names this run; guard is nil where there is none.
 	instance string
 	guard    *guard.Client
+	// taps are those who watch queries, whatever the configuration.
+	taps *forwarder.Taps
 }
 
 // Lifetimes that are no settings: the time for which a failure is remembered
@@ -237,6 +239,7 @@ func newForwarder(c Config, routes []*liveRoute, answers *cache.Cache, before *f
 		RefuseSnooping: c.Local.RefuseSnooping,
 		Witness:        guard.ProbeName,
 		WitnessText:    func(stripe int) string { return guard.ProbeText(b.instance, stripe) },
+		Taps:           b.taps,
 		Before:         before,
 		Now:            b.now,
 	}
