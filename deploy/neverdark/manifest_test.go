@@ -1,0 +1,82 @@
+package neverdark
+
+import (
+	"errors"
+	"io"
+	"os"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// container is what of a container in a manifest decides how it is run.
+type container struct {
+	Name         string
+	Args         []string
+	Security     security `yaml:"securityContext"`
+	VolumeMounts []struct {
+		Name      string
+		MountPath string `yaml:"mountPath"`
+		ReadOnly  bool   `yaml:"readOnly"`
+	} `yaml:"volumeMounts"`
+}
+
+type security struct {
+	RunAsUser                *uint32 `yaml:"runAsUser"`
+	RunAsGroup               *uint32 `yaml:"runAsGroup"`
+	AllowPrivilegeEscalation *bool   `yaml:"allowPrivilegeEscalation"`
+	ReadOnlyRootFilesystem   bool    `yaml:"readOnlyRootFilesystem"`
+	Capabilities             struct{ Drop, Add []string }
+}
+
+// pod is the template of a DaemonSet.
+type pod struct {
+	Security       security    `yaml:"securityContext"`
+	InitContainers []container `yaml:"initContainers"`
+	Containers     []container
+}
+
+// readManifest finds the pod of the DaemonSet in a manifest of ours.
+func readManifest(t *testing.T, path string) pod {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for decoder := yaml.NewDecoder(file); ; {
+		var object struct {
+			Kind string
+			Spec struct{ Template struct{ Spec pod } }
+		}
+		err := decoder.Decode(&object)
+		if errors.Is(err, io.EOF) {
+			t.Fatalf("%s has no DaemonSet", path)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		if object.Kind == "DaemonSet" {
+			return object.Spec.Template.Spec
+		}
+	}
+}
+
+// find is a container of the pod with the pod's settings where it has none.
+func (p pod) find(t *testing.T, name string) container {
+	t.Helper()
+	for _, c := range append(p.InitContainers, p.Containers...) {
+		if c.Name != name {
+			continue
+		}
+		if c.Security.RunAsUser == nil {
+			c.Security.RunAsUser = p.Security.RunAsUser
+		}
+		if c.Security.RunAsGroup == nil {
+			c.Security.RunAsGroup = p.Security.RunAsGroup
+		}
+		return c
+	}
+	t.Fatalf("the pod has no container %s", name)
+	return container{}
+}
