@@ -22,6 +22,7 @@ type Config struct {
 	Admin      AdminConfig
 	Cache      CacheConfig
 	Local      LocalConfig
+	Clients    ClientsConfig
 	Limits     LimitsConfig
 	// Routes has at least one element; every zone is in one route only.
 	Routes []RouteConfig
@@ -79,6 +80,9 @@ type AdminConfig struct {
 	Address netip.AddrPort
 	// Pprof is who may read /debug/pprof: "loopback" (default), "all" or "off".
 	Pprof string
+	// Control is who may explain, flush and tail, which show what clients ask
+	// and change what they get: "loopback" (default), "all" or "off".
+	Control string
 	// Socket is a path at which 'nodens probe' asks, where its folder exists. Default
 	// /run/nodens-pod/probe.sock.
 	Socket string
@@ -132,6 +136,32 @@ type LocalConfig struct {
 	// RefuseSnooping refuses queries without RD, which ask what others have
 	// asked before. Default false.
 	RefuseSnooping bool
+}
+
+// ClientsConfig says who may ask, and how much. A client is the address that a
+// query comes from: pods on the node's own network are one.
+type ClientsConfig struct {
+	// Allow and Deny are prefixes, at most 64 of each. The longest that an
+	// address lies in decides; one in none is allowed unless Allow has any.
+	// Default none.
+	Allow, Deny []netip.Prefix
+	// Denied is what those get who may not ask: "refuse" (default, REFUSED) or
+	// "drop" (nothing, and a TCP connection is closed).
+	Denied string
+	// QueriesPerSecond of one client, 0 (no bound, default) to 1000000.
+	QueriesPerSecond int
+	// Burst is how many queries a client may ask at once after a rest, 1 to
+	// 1000000, default twice QueriesPerSecond.
+	Burst int
+	// MissesInFlight of one client, 0 (no bound, nothing is shared, default) to
+	// 65536. With it, a client never has more in flight than places are free.
+	MissesInFlight int
+	// Unlimited are prefixes that these three do not hold for, at most 64.
+	// Default none.
+	Unlimited []netip.Prefix
+	// IPv4Prefix and IPv6Prefix are how many bits of an address make a client, 8
+	// to 32 and 16 to 128. Default 32 and 128.
+	IPv4Prefix, IPv6Prefix int
 }
 
 // LimitsConfig are the bounds of the daemon's work. Each has a counter in the
@@ -323,10 +353,11 @@ func defaultConfig() Config {
 		Host:       defaultHost(),
 		Kubernetes: KubernetesConfig{ReadNode: true},
 		Admin: AdminConfig{
-			Address: netip.MustParseAddrPort("127.0.0.1:9253"), Pprof: "loopback", Socket: defaultProbeSocket, LegacyMetrics: true,
+			Address: netip.MustParseAddrPort("127.0.0.1:9253"), Pprof: "loopback", Control: "loopback", Socket: defaultProbeSocket, LegacyMetrics: true,
 			MetricsTLS: MetricsTLSConfig{ClientAuth: "none", MinVersion: "1.3"},
 		},
-		Cache: CacheConfig{Size: 32 << 20, Rotate: true, MaxStale: time.Hour},
+		Cache:   CacheConfig{Size: 32 << 20, Rotate: true, MaxStale: time.Hour},
+		Clients: ClientsConfig{Denied: "refuse", IPv4Prefix: 32, IPv6Prefix: 128},
 		Limits: LimitsConfig{
 			CPUs:                    1,
 			UDPReceiveBuffer:        4 << 20,

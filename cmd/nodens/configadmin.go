@@ -18,6 +18,7 @@ func (f *configFile) admin() fields {
 		"address":       f.adminAddress,
 		"socket":        f.to(&a.Socket),
 		"pprof":         f.word(&a.Pprof, "loopback", "all", "off"),
+		"control":       f.word(&a.Control, "loopback", "all", "off"),
 		"metrics":       f.httpAddresses(&a.Metrics),
 		"health":        f.httpAddresses(&a.Health),
 		"metricsTLS":    f.metricsTLS(&a.MetricsTLS),

@@ -13,6 +13,14 @@ func (c *Config) complete(getenv func(string) string) {
 	c.clusterIPs(getenv)
 	c.domains()
 	c.sockets()
+	c.burst()
+}
+
+// burst fills in how many queries a client may ask at once.
+func (c *Config) burst() {
+	if w := &c.Clients; w.Burst == 0 {
+		w.Burst = min(burstSeconds*w.QueriesPerSecond, maxRate)
+	}
 }
 
 // sockets fills in the number of UDP sockets: more than can be read at once

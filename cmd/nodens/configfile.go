@@ -42,6 +42,7 @@ type configFile struct {
 	servers     []serverLine
 	prefer      []preferLine
 	searches    []searchLine
+	prefixes    map[netip.Prefix]int // lines of those allowed or denied
 	zoneLines   map[string]int
 }
 
@@ -91,6 +92,7 @@ func (f *configFile) top() fields {
 		"admin":      f.section(f.admin()),
 		"cache":      f.section(f.cache()),
 		"local":      f.section(f.local()),
+		"clients":    f.section(f.clients()),
 		"limits":     f.section(f.limits()),
 		"routes":     f.routes,
 		"log":        f.section(f.log()),

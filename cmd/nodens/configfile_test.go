@@ -29,6 +29,14 @@ func addrPorts(list ...string) []netip.AddrPort {
 	return parsed
 }
 
+func prefixes(list ...string) []netip.Prefix {
+	var parsed []netip.Prefix
+	for _, s := range list {
+		parsed = append(parsed, netip.MustParsePrefix(s))
+	}
+	return parsed
+}
+
 func TestSampleIsTheDefault(t *testing.T) {
 	got, err := readConfig("sample.yaml", []byte(sampleConfig), noEnv)
 	if err != nil {
@@ -63,7 +71,7 @@ func TestSampleNamesEveryKey(t *testing.T) {
 	f := &configFile{}
 	all := sortedKeys(f.top())
 	for _, section := range []fields{
-		f.cache(), f.limits(), f.log(), f.kubernetes(), f.topology(&TopologyConfig{}), f.local(), f.admin(), f.host(), f.routeCacheFields(&RouteCacheConfig{}),
+		f.cache(), f.limits(), f.log(), f.kubernetes(), f.topology(&TopologyConfig{}), f.local(), f.admin(), f.host(), f.clients(), f.routeCacheFields(&RouteCacheConfig{}),
 		f.ruleFields(&RulesConfig{}), f.searchFields(&SearchConfig{}), f.queryLog(), f.dnstap(), f.answerFields(&AnswerConfig{}), f.hostsFields(&HostsConfig{}), f.dns64Fields(&DNS64Config{}),
 	} {
 		all = append(all, sortedKeys(section)...)
@@ -80,9 +88,11 @@ func TestReadConfig(t *testing.T) {
 version: v1
 listen: [127.0.0.1:5353, "[::1]:5353", 0.0.0.0:53]
 node: {name: n1, zone: za}
-admin: {address: 127.0.0.1:9999, pprof: off}
+admin: {address: 127.0.0.1:9999, pprof: off, control: off}
 cache: {size: 64Mi, rotate: false, maxStale: 2h}
 local: {deny: [CORP], chaos: {Version.Bind: secret}, refuseSnooping: true}
+clients: {allow: [10.0.0.0/8, "2001:db8::/32"], deny: [10.9.0.1], denied: drop, queriesPerSecond: 100, missesInFlight: 20,
+  unlimited: [10.0.0.1/32], ipv4Prefix: 24, ipv6Prefix: 64}
 limits: {udpSockets: 2, udpReceiveBuffer: 128Ki, missesInFlight: 100, tcpIdle: 1m}
 routes:
 - zones: [Cluster.Local, "10.in-addr.arpa."]
@@ -119,7 +129,7 @@ stopGrace: 5s
 	want.Path, want.Hash = got.Path, got.Hash
 	want.Listen = addrPorts("127.0.0.1:5353", "[::1]:5353", "0.0.0.0:53")
 	want.Node = NodeConfig{Name: "n1", Zone: "za"}
-	want.Admin = AdminConfig{Address: netip.MustParseAddrPort("127.0.0.1:9999"), Pprof: "off", Socket: defaultProbeSocket, LegacyMetrics: true, MetricsTLS: MetricsTLSConfig{ClientAuth: "none", MinVersion: "1.3"}}
+	want.Admin = AdminConfig{Address: netip.MustParseAddrPort("127.0.0.1:9999"), Pprof: "off", Control: "off", Socket: defaultProbeSocket, LegacyMetrics: true, MetricsTLS: MetricsTLSConfig{ClientAuth: "none", MinVersion: "1.3"}}
 	want.Cache = CacheConfig{Size: 64 << 20, MaxStale: 2 * time.Hour}
 	want.Limits.UDPSockets, want.Limits.UDPReceiveBuffer = 2, 128<<10
 	want.Limits.MissesInFlight, want.Limits.TCPIdle = 100, time.Minute
@@ -131,6 +141,10 @@ stopGrace: 5s
 	corpCache.ShareNXDomain, corpCache.Prefetch, corpCache.KeepAA, corpCache.Minimal = true, 3, true, true
 	want.Local = LocalConfig{Deny: []string{"corp."}, Chaos: map[string]string{"version.bind.": "secret"}, RefuseSnooping: true}
 	usual := defaultRoute(true).Rules
+	want.Clients = ClientsConfig{
+		Allow: prefixes("10.0.0.0/8", "2001:db8::/32"), Deny: prefixes("10.9.0.1/32"), Denied: "drop",
+		QueriesPerSecond: 100, Burst: 200, MissesInFlight: 20, Unlimited: prefixes("10.0.0.1/32"), IPv4Prefix: 24, IPv6Prefix: 64,
+	}
 	want.Routes = []RouteConfig{
 		{
 			Zones: []string{"cluster.local.", "10.in-addr.arpa."}, Choose: "balanced", Cache: clusterCache, Rules: usual, ForceTCP: true, Timeout: 2 * time.Second, SocketsPerServer: 4,

@@ -188,7 +188,7 @@ func (d *daemon) prepareForwarder(next, old *generation) (err error) {
 	n, o := next.config, old.config
 	if old.forwarder != nil && next.cache == old.cache && slices.Equal(next.routes, old.routes) &&
 		n.Cache == o.Cache && n.Limits == o.Limits && slices.Equal(n.Listen, o.Listen) &&
-		reflect.DeepEqual(n.Local, o.Local) && reflect.DeepEqual(n.Routes, o.Routes) {
+		reflect.DeepEqual(n.Local, o.Local) && reflect.DeepEqual(n.Clients, o.Clients) && reflect.DeepEqual(n.Routes, o.Routes) {
 		next.forwarder = old.forwarder
 		return nil
 	}

@@ -14,18 +14,9 @@ func ownKubernetesMetrics() []metric {
 			eachAPI(func(r *routeSnapshot, e emitter) { e.gauge(r.API.Age.Seconds(), r.name()) }),
 		},
 		{"nodens_topology_fault", "1 for what keeps us from the API server.", []string{"route", "fault"}, eachAPI(readFault)},
-		{
-			"nodens_topology_fallback", "1 while no endpoint was ever known and the ClusterIP or the fallback is asked.", route,
-			eachTopology(func(t *topology.Status) float64 { return oneIf(t.Fallback) }),
-		},
-		{
-			"nodens_topology_restored", "1 while the endpoints are those that were kept on disk.", route,
-			eachTopology(func(t *topology.Status) float64 { return oneIf(t.Restored) }),
-		},
-		{
-			"nodens_topology_zone_known", "1 while the zone of this node is known.", route,
-			eachTopology(func(t *topology.Status) float64 { return oneIf(t.ZoneFrom != topology.ZoneUnknown) }),
-		},
+		ofTopology("nodens_topology_fallback", "1 while no endpoint was ever known and the ClusterIP or the fallback is asked.", func(t *topology.Status) float64 { return oneIf(t.Fallback) }),
+		ofTopology("nodens_topology_restored", "1 while the endpoints are those that were kept on disk.", func(t *topology.Status) float64 { return oneIf(t.Restored) }),
+		ofTopology("nodens_topology_zone_known", "1 while the zone of this node is known.", func(t *topology.Status) float64 { return oneIf(t.ZoneFrom != topology.ZoneUnknown) }),
 		{"nodens_topology_ignored", "What is ignored in the slices known now.", []string{"route", "kind"}, readIgnoredSlices},
 		{"nodens_topology_api_total", "What passed between us and the API server.", []string{"route", "what"}, eachAPI(readAPI)},
 		{

@@ -10,30 +10,12 @@ import (
 // the traffic; listen is a listen address and route the first zone of a route.
 func ownMetrics() []metric {
 	rows := []metric{
-		{
-			"nodens_ready", "1 while ready.", nil,
-			func(s *snapshot, e emitter) { e.gauge(oneIf(s.NotReady == "")) },
-		},
-		{
-			"nodens_config_loaded_timestamp_seconds", "When the configuration in force was taken over.", nil,
-			func(s *snapshot, e emitter) { e.gauge(float64(s.Reload.Good.UnixMilli()) / 1e3) },
-		},
-		{
-			"nodens_config_stale", "1 while the configuration file is not the one in force.", nil,
-			func(s *snapshot, e emitter) { e.gauge(oneIf(s.Reload.Err != nil)) },
-		},
-		{
-			"nodens_gc_percent", "Growth of the heap between two collections, negative when off.", nil,
-			func(s *snapshot, e emitter) { e.gauge(float64(s.Memory.GCPercent)) },
-		},
-		{
-			"nodens_memory_limit_bytes", "Soft limit of the process, 0 for none.", nil,
-			func(s *snapshot, e emitter) { e.gauge(float64(s.Memory.Limit)) },
-		},
-		{
-			"nodens_admin_bind_failures_total", "Times the admin address could not be had.", nil,
-			func(s *snapshot, e emitter) { e.count(s.AdminFailures) },
-		},
+		gauge("nodens_ready", "1 while ready.", func(s *snapshot) float64 { return oneIf(s.NotReady == "") }),
+		gauge("nodens_config_loaded_timestamp_seconds", "When the configuration in force was taken over.", func(s *snapshot) float64 { return float64(s.Reload.Good.UnixMilli()) / 1e3 }),
+		gauge("nodens_config_stale", "1 while the configuration file is not the one in force.", func(s *snapshot) float64 { return oneIf(s.Reload.Err != nil) }),
+		gauge("nodens_gc_percent", "Growth of the heap between two collections, negative when off.", func(s *snapshot) float64 { return float64(s.Memory.GCPercent) }),
+		gauge("nodens_memory_limit_bytes", "Soft limit of the process, 0 for none.", func(s *snapshot) float64 { return float64(s.Memory.Limit) }),
+		count("nodens_admin_bind_failures_total", "Times the admin address could not be had.", func(s *snapshot) uint64 { return s.AdminFailures }),
 		{"nodens_guard_connected", "1 while there is a connection to the guard.", nil, func(s *snapshot, e emitter) {
 			if s.Guard != nil {
 				e.gauge(oneIf(s.Guard.Connected))
@@ -53,46 +35,19 @@ func ownQueryMetrics() []metric {
 	return []metric{
 		{"nodens_replies_total", "Replies by where they came from: hit, stale, miss, local or failure.", []string{"zone", "source"}, readSources},
 		{"nodens_dropped_total", "Messages and connections that got no reply.", []string{"listen", "proto", "reason"}, readDropped},
-		{
-			"nodens_not_queries_total", "Messages that asked nothing, such as replies.", nil,
-			func(s *snapshot, e emitter) { e.count(s.Forwarder.Dropped) },
-		},
-		{
-			"nodens_shared_total", "Queries answered by the reply to an identical one.", nil,
-			func(s *snapshot, e emitter) { e.count(s.Forwarder.Shared) },
-		},
-		{
-			"nodens_surplus_total", "Queries dropped because too many identical ones were waiting.", nil,
-			func(s *snapshot, e emitter) { e.count(s.Forwarder.Surplus) },
-		},
-		{
-			"nodens_unkept_total", "Servers' replies that were not to be kept.", nil,
-			func(s *snapshot, e emitter) { e.count(s.Forwarder.Unkept) },
-		},
-		{
-			"nodens_renewals_total", "Answers asked for again in the background, before their end or after.", nil,
-			func(s *snapshot, e emitter) { e.count(s.Forwarder.Renewed) },
-		},
-		{
-			"nodens_prefetches_total", "Those of nodens_renewals_total that were before the answer's end.", nil,
-			func(s *snapshot, e emitter) { e.count(s.Forwarder.Prefetched) },
-		},
-		{
-			"nodens_prefetches_shed_total", "Answers not asked for before their end because the route was half full.", nil,
-			func(s *snapshot, e emitter) { e.count(s.Forwarder.Unfetched) },
-		},
-		{
-			"nodens_search_prefetches_total", "Names of search lists that were asked for before the client did.", nil,
-			func(s *snapshot, e emitter) { e.count(s.Forwarder.Ahead) },
-		},
-		{
-			"nodens_search_prefetches_shed_total", "Names of search lists not asked for ahead because their route was half full or did not answer.", nil,
-			func(s *snapshot, e emitter) { e.count(s.Forwarder.HeldBack) },
-		},
-		{
-			"nodens_implied_denials_total", "Names denied because of the denial of another name.", nil,
-			func(s *snapshot, e emitter) { e.count(s.Forwarder.Implied) },
-		},
+		count("nodens_not_queries_total", "Messages that asked nothing, such as replies.", func(s *snapshot) uint64 { return s.Forwarder.Dropped }),
+		{"nodens_turned_away_total", "Queries of clients that may not ask (denied), or asked more than their share (limited).", []string{"why"}, readTurned},
+		gauge("nodens_clients", "Clients with a bucket that is not full or a miss in flight, while clients have bounds.", func(s *snapshot) float64 { return float64(s.Forwarder.Access.Clients) }),
+		gauge("nodens_clients_limit", "Clients that can be known at one time.", func(s *snapshot) float64 { return float64(s.Forwarder.Access.Most) }),
+		count("nodens_shared_total", "Queries answered by the reply to an identical one.", func(s *snapshot) uint64 { return s.Forwarder.Shared }),
+		count("nodens_surplus_total", "Queries dropped because too many identical ones were waiting.", func(s *snapshot) uint64 { return s.Forwarder.Surplus }),
+		count("nodens_unkept_total", "Servers' replies that were not to be kept.", func(s *snapshot) uint64 { return s.Forwarder.Unkept }),
+		count("nodens_renewals_total", "Answers asked for again in the background, before their end or after.", func(s *snapshot) uint64 { return s.Forwarder.Renewed }),
+		count("nodens_prefetches_total", "Those of nodens_renewals_total that were before the answer's end.", func(s *snapshot) uint64 { return s.Forwarder.Prefetched }),
+		count("nodens_prefetches_shed_total", "Answers not asked for before their end because the route was half full.", func(s *snapshot) uint64 { return s.Forwarder.Unfetched }),
+		count("nodens_search_prefetches_total", "Names of search lists that were asked for before the client did.", func(s *snapshot) uint64 { return s.Forwarder.Ahead }),
+		count("nodens_search_prefetches_shed_total", "Names of search lists not asked for ahead because their route was half full or did not answer.", func(s *snapshot) uint64 { return s.Forwarder.HeldBack }),
+		count("nodens_implied_denials_total", "Names denied because of the denial of another name.", func(s *snapshot) uint64 { return s.Forwarder.Implied }),
 		{"nodens_tcp_connections_total", "Connections accepted.", []string{"listen"}, func(s *snapshot, e emitter) {
 			for i := range s.Listens {
 				e.count(s.Listens[i].TCP.Accepted, s.Listens[i].Address.String())
@@ -113,65 +68,29 @@ func ownQueryMetrics() []metric {
 				e.gauge(float64(s.Listens[i].UDP.ReceiveBuffer), s.Listens[i].Address.String())
 			}
 		}},
-		{
-			"nodens_cache_bytes", "Memory of the answers kept.", nil,
-			func(s *snapshot, e emitter) { e.gauge(float64(s.Cache.Bytes)) },
-		},
-		{
-			"nodens_cache_limit_bytes", "Bound of nodens_cache_bytes.", nil,
-			func(s *snapshot, e emitter) { e.gauge(float64(s.Config.Cache.Size)) },
-		},
-		{
-			"nodens_cache_collisions_total", "Look-ups that met another key with the same hash.", nil,
-			func(s *snapshot, e emitter) { e.count(s.Cache.Collisions) },
-		},
+		gauge("nodens_cache_bytes", "Memory of the answers kept.", func(s *snapshot) float64 { return float64(s.Cache.Bytes) }),
+		gauge("nodens_cache_limit_bytes", "Bound of nodens_cache_bytes.", func(s *snapshot) float64 { return float64(s.Config.Cache.Size) }),
+		count("nodens_cache_collisions_total", "Look-ups that met another key with the same hash.", func(s *snapshot) uint64 { return s.Cache.Collisions }),
 	}
 }
 
 func ownServerMetrics() []metric {
 	route := []string{"route"}
 	return []metric{
-		{"nodens_upstream_ejections_total", "Servers that were avoided from then on because they failed.", []string{"route", "tier"}, countTier(func(u *upstream.Status) []uint64 { return u.Ejections[:] })},
-		{"nodens_upstream_hedges_total", "Copies put to a second server before the first was late, by the tier of the first.", []string{"route", "tier"}, countTier(func(u *upstream.Status) []uint64 { return u.Hedges[:] })},
-		{"nodens_upstream_spills_total", "Queries that a nearer tier had too much to do for, by the tier they went to.", []string{"route", "tier"}, countTier(func(u *upstream.Status) []uint64 { return u.Spills[:] })},
-		{"nodens_upstream_panics_total", "Queries put to servers to be avoided because too few others are left.", []string{"route", "tier"}, countTier(func(u *upstream.Status) []uint64 { return u.Panics[:] })},
-		{"nodens_upstream_replies_total", "Servers' replies by the tier they came from.", []string{"route", "tier"}, countTier(func(u *upstream.Status) []uint64 { return u.Served[:] })},
-		{
-			"nodens_upstream_exchanges_total", "Queries that servers were asked.", route,
-			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.Exchanges }),
-		},
-		{
-			"nodens_upstream_attempts_total", "Questions put to servers for them.", route,
-			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.Attempts }),
-		},
-		{
-			"nodens_upstream_retries_total", "Attempts after the first.", route,
-			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.Retries }),
-		},
-		{
-			"nodens_upstream_probes_total", "Questions put to see how a server is.", route,
-			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.Probes }),
-		},
-		{
-			"nodens_upstream_loops_total", "Names asked to find loops that came back.", route,
-			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.Looped }),
-		},
-		{
-			"nodens_upstream_held_total", "Times that a query had to wait: every server is to be avoided, or the packet rate is reached.", route,
-			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.Held }),
-		},
-		{
-			"nodens_upstream_exhausted_total", "Queries that no server answered.", route,
-			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.Exhausted }),
-		},
-		{
-			"nodens_upstream_tcp_fallbacks_total", "Truncated replies asked again over TCP.", route,
-			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.TCPFallbacks }),
-		},
-		{
-			"nodens_upstream_edns_fallbacks_total", "Questions put again without EDNS.", route,
-			eachRoute(func(r *routeSnapshot) uint64 { return r.Servers.EDNSFallbacks }),
-		},
+		ofTier("nodens_upstream_ejections_total", "Servers that were avoided from then on because they failed.", func(u *upstream.Status) []uint64 { return u.Ejections[:] }),
+		ofTier("nodens_upstream_hedges_total", "Copies put to a second server before the first was late, by the tier of the first.", func(u *upstream.Status) []uint64 { return u.Hedges[:] }),
+		ofTier("nodens_upstream_spills_total", "Queries that a nearer tier had too much to do for, by the tier they went to.", func(u *upstream.Status) []uint64 { return u.Spills[:] }),
+		ofTier("nodens_upstream_panics_total", "Queries put to servers to be avoided because too few others are left.", func(u *upstream.Status) []uint64 { return u.Panics[:] }),
+		ofTier("nodens_upstream_replies_total", "Servers' replies by the tier they came from.", func(u *upstream.Status) []uint64 { return u.Served[:] }),
+		ofRoute("nodens_upstream_exchanges_total", "Queries that servers were asked.", func(r *routeSnapshot) uint64 { return r.Servers.Exchanges }),
+		ofRoute("nodens_upstream_attempts_total", "Questions put to servers for them.", func(r *routeSnapshot) uint64 { return r.Servers.Attempts }),
+		ofRoute("nodens_upstream_retries_total", "Attempts after the first.", func(r *routeSnapshot) uint64 { return r.Servers.Retries }),
+		ofRoute("nodens_upstream_probes_total", "Questions put to see how a server is.", func(r *routeSnapshot) uint64 { return r.Servers.Probes }),
+		ofRoute("nodens_upstream_loops_total", "Names asked to find loops that came back.", func(r *routeSnapshot) uint64 { return r.Servers.Looped }),
+		ofRoute("nodens_upstream_held_total", "Times that a query had to wait: every server is to be avoided, or the packet rate is reached.", func(r *routeSnapshot) uint64 { return r.Servers.Held }),
+		ofRoute("nodens_upstream_exhausted_total", "Queries that no server answered.", func(r *routeSnapshot) uint64 { return r.Servers.Exhausted }),
+		ofRoute("nodens_upstream_tcp_fallbacks_total", "Truncated replies asked again over TCP.", func(r *routeSnapshot) uint64 { return r.Servers.TCPFallbacks }),
+		ofRoute("nodens_upstream_edns_fallbacks_total", "Questions put again without EDNS.", func(r *routeSnapshot) uint64 { return r.Servers.EDNSFallbacks }),
 		{"nodens_upstream_shed_total", "Queries not sent because the route had too many in flight.", route, func(s *snapshot, e emitter) {
 			for _, r := range s.Forwarder.Routes {
 				e.count(r.Shed, r.Zone)
@@ -192,18 +111,9 @@ func ownTopologyMetrics() []metric {
 	route := []string{"route"}
 	return []metric{
 		{"nodens_endpoints", "Servers by tier.", []string{"route", "tier"}, eachTier(readEndpoints)},
-		{
-			"nodens_topology_source_age_seconds", "Time since the endpoints' source said anything.", route,
-			eachTopology(func(t *topology.Status) float64 { return t.SourceAge.Seconds() }),
-		},
-		{
-			"nodens_topology_table_age_seconds", "Time since the set of servers changed.", route,
-			eachTopology(func(t *topology.Status) float64 { return t.TableAge.Seconds() }),
-		},
-		{
-			"nodens_topology_empty", "1 while no endpoint is known and former ones are used.", route,
-			eachTopology(func(t *topology.Status) float64 { return oneIf(t.Empty) }),
-		},
+		ofTopology("nodens_topology_source_age_seconds", "Time since the endpoints' source said anything.", func(t *topology.Status) float64 { return t.SourceAge.Seconds() }),
+		ofTopology("nodens_topology_table_age_seconds", "Time since the set of servers changed.", func(t *topology.Status) float64 { return t.TableAge.Seconds() }),
+		ofTopology("nodens_topology_empty", "1 while no endpoint is known and former ones are used.", func(t *topology.Status) float64 { return oneIf(t.Empty) }),
 		{"nodens_topology_file_bad", "1 while the endpoints' file cannot be used.", route, func(s *snapshot, e emitter) {
 			for i := range s.Routes {
 				if r := &s.Routes[i]; r.File != nil {
@@ -214,22 +124,9 @@ func ownTopologyMetrics() []metric {
 	}
 }
 
-func eachRoute(value func(r *routeSnapshot) uint64) func(*snapshot, emitter) {
-	return func(s *snapshot, e emitter) {
-		for i := range s.Routes {
-			e.count(value(&s.Routes[i]), s.Routes[i].name())
-		}
-	}
-}
-
-func eachTopology(value func(t *topology.Status) float64) func(*snapshot, emitter) {
-	return func(s *snapshot, e emitter) {
-		for i := range s.Routes {
-			if r := &s.Routes[i]; r.Topology != nil {
-				e.gauge(value(r.Topology), r.name())
-			}
-		}
-	}
+func readTurned(s *snapshot, e emitter) {
+	e.count(s.Forwarder.Denied, "denied")
+	e.count(s.Forwarder.Limited, "limited")
 }
 
 // readSources adds up the listen addresses.
@@ -292,28 +189,6 @@ func readDropped(s *snapshot, e emitter) {
 		e.count(t.TimedOut, of, "tcp", "idle")
 		e.count(t.Stalled, of, "tcp", "stalled")
 	}
-}
-
-// eachTier calls read for the tiers that the route has: one for plain servers,
-// four with a topology.
-func eachTier(read func(r *routeSnapshot, tier int, name string, e emitter)) func(*snapshot, emitter) {
-	return func(s *snapshot, e emitter) {
-		for i := range s.Routes {
-			r := &s.Routes[i]
-			for tier := range r.Servers.Served {
-				if !r.external() || tier == upstream.ClusterTier {
-					read(r, tier, r.tierName(tier), e)
-				}
-			}
-		}
-	}
-}
-
-// countTier emits one counter of each tier.
-func countTier(of func(*upstream.Status) []uint64) func(*snapshot, emitter) {
-	return eachTier(func(r *routeSnapshot, tier int, name string, e emitter) {
-		e.count(of(&r.Servers)[tier], r.name(), name)
-	})
 }
 
 func readEndpoints(r *routeSnapshot, tier int, name string, e emitter) {

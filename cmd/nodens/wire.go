@@ -11,6 +11,7 @@ import (
 
 	"github.com/nodens-dns/nodens/deploy/guard"
 	"github.com/nodens-dns/nodens/forwarder"
+	"github.com/nodens-dns/nodens/forwarder/access"
 	"github.com/nodens-dns/nodens/forwarder/cache"
 	"github.com/nodens-dns/nodens/forwarder/rules"
 	"github.com/nodens-dns/nodens/forwarder/upstream"
@@ -239,9 +240,14 @@ func newForwarder(c Config, routes []*liveRoute, answers *cache.Cache, before *f
 		RefuseSnooping: c.Local.RefuseSnooping,
 		Witness:        guard.ProbeName,
 		WitnessText:    func(stripe int) string { return guard.ProbeText(b.instance, stripe) },
+		DropDenied:     c.Clients.Denied == "drop",
 		Taps:           b.taps,
 		Before:         before,
 		Now:            b.now,
+	}
+	var err error
+	if config.Gate, err = newGate(&c); err != nil {
+		return nil, err
 	}
 	for i, r := range routes {
 		set, err := rulesOf(&c.Routes[i].Rules, r.hosts)
@@ -258,6 +264,22 @@ func newForwarder(c Config, routes []*liveRoute, answers *cache.Cache, before *f
 		})
 	}
 	return forwarder.New(config)
+}
+
+// newGate is what the settings about clients come to; nil when they are not
+// used. Shared are as many misses as one listen address or one route may have:
+// whichever is full first.
+func newGate(c *Config) (*access.Gate, error) {
+	who := &c.Clients
+	if len(who.Allow)+len(who.Deny) == 0 && who.QueriesPerSecond == 0 && who.MissesInFlight == 0 {
+		return nil, nil
+	}
+	return access.New(access.Config{
+		Allow: who.Allow, Deny: who.Deny, Unlimited: who.Unlimited,
+		Rate: who.QueriesPerSecond, Burst: who.Burst,
+		MaxInFlight: who.MissesInFlight, Places: min(c.Limits.MissesInFlight, c.Limits.UpstreamInFlight),
+		IPv4Bits: who.IPv4Prefix, IPv6Bits: who.IPv6Prefix,
+	})
 }
 
 // policyOf is what a route's settings come to.
