@@ -35,8 +35,9 @@ type Event struct {
 	// server's reply, also when that came before.
 	Route int
 	Via   uint8
-	// Took is the time since the query was read, with those of its batch.
-	Took time.Duration
+	// At is when it was answered, on Config.Now's clock, and Took the time since
+	// it was read with its batch.
+	At, Took time.Duration
 
 	size uint8
 	name [wire.MaxName]byte
@@ -124,6 +125,14 @@ func (t *Taps) Open(filter Filter) (*Tap, error) {
 	return tap, nil
 }
 
+// Watched is how many watch now.
+func (t *Taps) Watched() int {
+	if list := t.list.Load(); list != nil {
+		return len(*list)
+	}
+	return 0
+}
+
 // Events are what came to pass. The channel is never closed.
 func (t *Tap) Events() <-chan Event { return t.events }
 
@@ -150,9 +159,10 @@ func (f *Forwarder) watch(q *question, zone uint8, a answer, rcode wire.RCode) {
 }
 
 func (f *Forwarder) show(list []*Tap, q *question, zone uint8, a answer, rcode wire.RCode) {
+	now := f.now()
 	e := Event{
-		Client: q.from.Client, Proto: q.from.Proto, Type: q.Type, Source: a.source, RCode: rcode,
-		Ruling: q.ruling, Route: f.table.routeIndex(f.table.zones[zone]), Took: max(0, f.now()-q.from.Received),
+		At: now, Client: q.from.Client, Proto: q.from.Proto, Type: q.Type, Source: a.source, RCode: rcode,
+		Ruling: q.ruling, Route: f.table.routeIndex(f.table.zones[zone]), Took: max(0, now-q.from.Received),
 	}
 	if a.entry != nil {
 		e.Via = a.entry.Via()

@@ -134,6 +134,7 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, log *zap.Log
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          errorLog,
+		BaseContext:       func(net.Listener) context.Context { return ctx }, // ends what would go on
 	}
 	stopped := make(chan struct{})
 	context.AfterFunc(ctx, func() {
@@ -163,9 +164,10 @@ func (d *daemon) adminRoutes() http.Handler {
 			"/debug/pprof/": pprof.Index, "/debug/pprof/cmdline": pprof.Cmdline, "/debug/pprof/profile": pprof.Profile,
 			"/debug/pprof/symbol": pprof.Symbol, "/debug/pprof/trace": pprof.Trace,
 		} {
-			mux.Handle(path, onlyFor(who, h))
+			mux.Handle(path, onlyFor(who, "admin.pprof", h))
 		}
 	}
+	d.control(mux, d.began.Admin.Control)
 	return mux
 }
 
@@ -210,12 +212,13 @@ func (d *daemon) serveReady(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, text)
 }
 
-// onlyFor lets everybody in ("all"), or clients of this machine ("loopback").
-func onlyFor(who string, h http.HandlerFunc) http.Handler {
+// onlyFor lets everybody in ("all"), or clients of this machine ("loopback"), as
+// the setting says.
+func onlyFor(who, setting string, h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		from, err := netip.ParseAddrPort(r.RemoteAddr)
 		if who != "all" && (err != nil || !from.Addr().Unmap().IsLoopback()) {
-			http.Error(w, "profiles are for this machine only; see admin.pprof in the configuration", http.StatusForbidden)
+			http.Error(w, "this is for clients on this machine's loopback only; see "+setting+" in the configuration", http.StatusForbidden)
 			return
 		}
 		h(w, r)

@@ -88,7 +88,7 @@ func TestProfilesAreForLoopback(t *testing.T) {
 		recorder := httptest.NewRecorder()
 		request := httptest.NewRequest("GET", "/debug/pprof/", nil)
 		request.RemoteAddr = test.from
-		onlyFor(test.who, say("profile")).ServeHTTP(recorder, request)
+		onlyFor(test.who, "admin.pprof", say("profile")).ServeHTTP(recorder, request)
 		if recorder.Code != test.want {
 			t.Errorf("for %s, from %s: %d, want %d", test.who, test.from, recorder.Code, test.want)
 		}
@@ -145,7 +145,7 @@ func TestStatusCommand(t *testing.T) {
 		"wrong format": {"-address " + address + " -o xml", 2, []string{`-o is "xml"; write text or json`}},
 		"nobody there": {"-address 127.0.0.1:1", 1, []string{"no daemon answers at 127.0.0.1:1", "refused; start it"}},
 		"not a host":   {"-address :::", 1, []string{"-address"}},
-		"not nodens":   {"-address " + strings.TrimPrefix(other.URL, "http://"), 1, []string{"not with a status of nodens"}},
+		"not nodens":   {"-address " + strings.TrimPrefix(other.URL, "http://"), 1, []string{"not as nodens does"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder

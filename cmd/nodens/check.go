@@ -49,9 +49,7 @@ func (f *corefileFlags) orConfig(path string, s surroundings) (Config, error) {
 }
 
 func needConfig(flags *flag.FlagSet) error {
-	fmt.Fprintf(flags.Output(), "%s: -config FILE is missing\n", flags.Name())
-	flags.Usage()
-	return errUsage
+	return misused(flags, "-config FILE is missing")
 }
 
 // summary is a configuration in one line.

@@ -51,6 +51,9 @@ func commands() []command {
 		{"doctor", "[-config FILE] [-o json]", "look at this node and say what to do", doctorCommand},
 		{"cleanup", "[-config FILE] [-force]", "remove link and rules from this node, ours and node-cache's", cleanupCommand},
 		{"status", "[-address HOST:PORT] [-o json]", "show the state of a running daemon", statusCommand},
+		{"explain", "[-o json] NAME [TYPE]", "show what becomes of a question: memory, route, servers", explainCommand},
+		{"flush", "NAME | .SUFFIX | -all", "drop answers from memory", flushCommand},
+		{"tail", "[-o json] [FILTER]", "watch queries as they are answered", tailCommand},
 		{"demo", "[-for DURATION] [-rate QPS] [-keep]", "watch it at work on loopback, with servers that fail", demoCommand},
 		{"version", "", "print the version", versionCommand},
 	}
@@ -119,16 +122,35 @@ func commandNames() []string {
 
 // parse reads the flags of a command that takes no other arguments.
 func parse(flags *flag.FlagSet, s surroundings, args []string) error {
+	_, err := parseWith(flags, s, args, 0)
+	return err
+}
+
+// parseWith reads the flags of a command, and up to so many other arguments
+// before, between and behind them.
+func parseWith(flags *flag.FlagSet, s surroundings, args []string, others int) (words []string, err error) {
 	flags.SetOutput(s.stderr)
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return err
-	} else if err != nil {
-		return errUsage
+	for {
+		if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+			return nil, err
+		} else if err != nil {
+			return nil, errUsage
+		}
+		switch {
+		case flags.NArg() == 0:
+			return words, nil
+		case len(words) == others && others == 0:
+			return nil, misused(flags, fmt.Sprintf("%q is too much; it takes flags only", flags.Arg(0)))
+		case len(words) == others:
+			return nil, misused(flags, fmt.Sprintf("%q is too much", flags.Arg(0)))
+		}
+		words, args = append(words, flags.Arg(0)), flags.Args()[1:]
 	}
-	if flags.NArg() > 0 {
-		fmt.Fprintf(s.stderr, "%s: %q is too much; it takes flags only\n", flags.Name(), flags.Arg(0))
-		flags.Usage()
-		return errUsage
-	}
-	return nil
+}
+
+// misused prints what is wrong with a command line, and what would be right.
+func misused(flags *flag.FlagSet, what string) error {
+	fmt.Fprintf(flags.Output(), "%s: %s\n", flags.Name(), what)
+	flags.Usage()
+	return errUsage
 }

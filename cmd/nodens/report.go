@@ -35,6 +35,7 @@ type report struct {
 	Routes  []routeReport  `json:"routes"`
 	Listens []listenReport `json:"listens"`
 	Memory  memoryReport   `json:"memory"`
+	Clients *clientsReport `json:"clients,omitempty"`
 }
 
 // hostReport is about the node around the daemon; there is none in mode none.
@@ -141,7 +142,7 @@ func newReport(s *snapshot, now, before totals) report {
 		Config: configReport{Path: s.Config.Path, Hash: s.Reload.Hash, Loaded: s.Reload.Good, Failed: s.Reload.Failed, Notes: s.Config.Notes},
 		Rates:  newRates(now, before),
 		Cache:  cacheReport{Bytes: s.Cache.Bytes, Limit: s.Config.Cache.Size},
-		Memory: memoryReport(s.Memory),
+		Memory: memoryReport(s.Memory), Clients: s.clientsReport(),
 	}
 	if s.Guard != nil {
 		r.Host = &hostReport{Mode: s.Config.Host.Mode, Guard: guardWords(s.Guard)}

@@ -2,62 +2,24 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"text/tabwriter"
 	"time"
 )
 
-const maxReport = 16 << 20
-
 // statusCommand asks a running daemon for its report.
 func statusCommand(ctx context.Context, s surroundings, args []string) error {
 	flags := flag.NewFlagSet("nodens status", flag.ContinueOnError)
-	address := flags.String("address", defaultConfig().Admin.Address.String(), "the daemon's admin address, `HOST:PORT`")
-	format := flags.String("o", "text", "the `FORMAT` of the output, text or json")
+	to := adminFlags(flags)
 	if err := parse(flags, s, args); err != nil {
 		return err
 	}
-	if *format != "text" && *format != "json" {
-		fmt.Fprintf(s.stderr, "nodens status: -o is %q; write text or json\n", *format)
-		return errUsage
-	}
-	data, err := fetchReport(ctx, *address)
-	if err != nil {
-		return err
-	}
-	if *format == "json" {
-		_, err := s.stdout.Write(data)
-		return err
-	}
-	var r report
-	if err := json.Unmarshal(data, &r); err != nil {
-		return fmt.Errorf("%s answers, but not with a status of nodens: %w; correct -address", *address, err)
-	}
-	return printReport(s.stdout, &r)
-}
-
-func fetchReport(ctx context.Context, address string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/statusz?format=json", nil)
-	if err != nil {
-		return nil, fmt.Errorf("-address is %q: %w; write HOST:PORT", address, err)
-	}
-	response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("no daemon answers at %s: %w; start it, or name its admin.address with -address", address, errors.Unwrap(err))
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answers %s; correct -address", address, response.Status)
-	}
-	return io.ReadAll(io.LimitReader(response.Body, maxReport))
+	return showReport(ctx, s, to, http.MethodGet, "/statusz", url.Values{"format": {"json"}}, printReport)
 }
 
 // printReport writes a report for a terminal.
@@ -73,6 +35,9 @@ func printReport(w io.Writer, r *report) error {
 	fmt.Fprintf(w, "cache    %s of %s, %s answers\n", humanBytes(r.Cache.Bytes), humanBytes(r.Cache.Limit), humanCount(r.Cache.Entries))
 	if r.Host != nil {
 		fmt.Fprintf(w, "host     %s, %s\n", r.Host.Mode, r.Host.Guard)
+	}
+	if r.Clients != nil {
+		fmt.Fprintf(w, "clients  %s\n", r.Clients)
 	}
 	fmt.Fprintf(w, "config   %s, in force for %s\n", r.Config.Path, humanTime(r.At.Sub(r.Config.Loaded)))
 	if r.Config.Error != "" {
