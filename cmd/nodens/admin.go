@@ -62,6 +62,9 @@ func (d *daemon) runAdmin(ctx context.Context) error {
 			}
 		})
 	}
+	if health := d.began.Admin.Health; len(health) > 0 {
+		served.Go(func() { d.health.run(ctx, health[0]) })
+	}
 	ticker := time.NewTicker(sampleEvery)
 	defer ticker.Stop()
 	for {

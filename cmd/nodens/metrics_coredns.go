@@ -6,7 +6,6 @@ import (
 
 	"github.com/nodens-dns/nodens/forwarder"
 	"github.com/nodens-dns/nodens/forwarder/cache"
-	"github.com/nodens-dns/nodens/forwarder/upstream"
 )
 
 // corednsMetrics have the names, labels and buckets that node-cache uses, so
@@ -37,15 +36,11 @@ func corednsMetrics() []metric {
 		{
 			"coredns_nodecache_setup_errors_total", "Failures to set up the node's network or to read the ConfigMap kube-dns.",
 			[]string{"errortype"},
-			func(s *snapshot, e emitter) {
-				for i, name := range setupErrorNames() {
-					e.count(s.Setup[i], name)
-				}
-			},
+			readSetupErrors,
 		},
 		{"coredns_forward_max_concurrent_rejects_total", "Queries not sent because a route had too many in flight.", nil, readRejects},
-		{"coredns_proxy_request_duration_seconds", "Time a server took to reply.", []string{"proxy_name", "to", "rcode"}, readProxies},
-	}, append(corednsQueryMetrics(), corednsCacheMetrics()...)...)
+		{"coredns_proxy_request_duration_seconds", "Time a server took to reply.", []string{"proxy_name", "to", "rcode"}, eachServer(readProxies)},
+	}, slices.Concat(corednsServerMetrics(), corednsQueryMetrics(), corednsCacheMetrics(), legacyMetrics())...)
 }
 
 func corednsQueryMetrics() []metric {
@@ -104,6 +99,10 @@ func corednsCacheMetrics() []metric {
 		{
 			"coredns_cache_misses_total", "Queries not answered from memory.", zone,
 			eachRouted(func(z *zoneSnapshot, e emitter) { e.count(z.misses(), z.server, z.Zone, "") }),
+		},
+		{
+			"coredns_cache_drops_total", "Servers' replies that were not to be kept.", zone,
+			func(s *snapshot, e emitter) { emitForAll(s, e, s.Forwarder.Unkept) },
 		},
 		{"coredns_cache_prefetch_total", "Answers asked for again before their end.", zone, readPrefetches},
 		{
@@ -230,7 +229,7 @@ func emitSizes(z *zoneSnapshot, e emitter, sizes *[2]forwarder.Histogram[[forwar
 func readEnabled(s *snapshot, e emitter) {
 	for i := range s.Listens {
 		for _, zone := range s.zones() {
-			for _, name := range []string{"cache", "forward"} {
+			for _, name := range []string{"cache", "errors", "forward", "loop", "prometheus"} {
 				e.gauge(1, s.Listens[i].server(), zone, "", name)
 			}
 		}
@@ -239,8 +238,13 @@ func readEnabled(s *snapshot, e emitter) {
 
 // readPrefetches has one number for all zones.
 func readPrefetches(s *snapshot, e emitter) {
+	emitForAll(s, e, s.Forwarder.Prefetched)
+}
+
+// emitForAll sends a number that all zones share.
+func emitForAll(s *snapshot, e emitter, n uint64) {
 	if len(s.Listens) > 0 {
-		e.count(s.Forwarder.Prefetched, s.Listens[0].server(), strings.Join(s.zones(), ","), "")
+		e.count(n, s.Listens[0].server(), strings.Join(s.zones(), ","), "")
 	}
 }
 
@@ -250,35 +254,6 @@ func readRejects(s *snapshot, e emitter) {
 		sum += r.Shed
 	}
 	e.count(sum)
-}
-
-// proxy is one series of the servers' durations.
-type proxy struct{ to, rcode string }
-
-// readProxies adds up the routes that ask the same server.
-func readProxies(s *snapshot, e emitter) {
-	sums := map[proxy]upstream.Histogram{}
-	for i := range s.Routes {
-		for _, t := range s.Routes[i].Servers.Targets {
-			for class := range t.Replies {
-				key := proxy{t.Addr.String(), className(class)}
-				sums[key] = added(sums[key], &t.Replies[class])
-			}
-		}
-	}
-	for key, h := range sums {
-		if h.Count() > 0 {
-			e.histogram(timeBounds(), h.Buckets[:], h.Sum.Seconds(), "forward", key.to, key.rcode)
-		}
-	}
-}
-
-func added(sum upstream.Histogram, h *upstream.Histogram) upstream.Histogram {
-	for i := range h.Buckets {
-		sum.Buckets[i] += h.Buckets[i]
-	}
-	sum.Sum += h.Sum
-	return sum
 }
 
 func entriesOf(c *cache.Stats, k cache.Kind) float64   { return float64(c.Entries[k]) }

@@ -45,6 +45,7 @@ func fullSnapshot() snapshot {
 	target.Replies[upstream.ClassNXDomain].Buckets[3] = 4
 	target.Replies[upstream.ClassNXDomain].Sum = 8 * time.Millisecond
 	target.Ignored[upstream.IgnoredLate] = 1
+	target.Sent, target.SentTCP, target.OpenedUDP, target.OpenedTCP, target.ProbeFailures = 10, 3, 2, 1, 4
 	other := target // a second route that asks the same server
 	other.Tier = upstream.ClusterTier
 	s := snapshot{
@@ -65,6 +66,8 @@ func fullSnapshot() snapshot {
 			{Config: RouteConfig{Zones: []string{"."}}, Servers: upstream.Status{Targets: []upstream.TargetStatus{other}}},
 		},
 	}
+	s.Setup = [5]uint64{0, 0, 1, 0, 2}
+	s.Health.Buckets[1], s.Health.Sum, s.Health.Failures = 3, time.Millisecond, 1
 	s.Cache.Entries = [cache.Kinds]int64{5, 1, 2, 1}
 	s.Cache.Evictions = [cache.Kinds]uint64{4, 0, 3, 0}
 	s.Guard = &guard.ClientStatus{Connected: true}
@@ -140,7 +143,22 @@ func TestNamesOfNodeCache(t *testing.T) {
 		{"coredns_cache_prefetch_total", "counter", "server view zones", ""},
 		{"coredns_cache_served_stale_total", "counter", "server view zones", ""},
 		{"coredns_cache_evictions_total", "counter", "server type view zones", ""},
+		{"coredns_cache_drops_total", "counter", "server view zones", ""},
 		{"coredns_forward_max_concurrent_rejects_total", "counter", "", ""},
+		{"coredns_forward_healthcheck_broken_total", "counter", "", ""},
+		{"coredns_proxy_healthcheck_failures_total", "counter", "proxy_name to", ""},
+		{"coredns_proxy_conn_cache_hits_total", "counter", "proto proxy_name to", ""},
+		{"coredns_proxy_conn_cache_misses_total", "counter", "proto proxy_name to", ""},
+		{"coredns_health_request_duration_seconds", "histogram", "", "health"},
+		{"coredns_health_request_failures_total", "counter", "", ""},
+		{"coredns_nodecache_setup_errors_total", "counter", "errortype", ""},
+		{"coredns_forward_requests_total", "counter", "to", ""},
+		{"coredns_forward_responses_total", "counter", "rcode to", ""},
+		{"coredns_forward_request_duration_seconds", "histogram", "rcode to", times},
+		{"coredns_forward_healthcheck_failures_total", "counter", "to", ""},
+		{"coredns_panic_count_total", "counter", "", ""},
+		{"coredns_dns_request_count_total", "counter", "family proto server view zone", ""},
+		{"coredns_nodecache_setup_errors", "counter", "errortype", ""},
 		{"coredns_proxy_request_duration_seconds", "histogram", "proxy_name rcode to", times},
 		{"coredns_reload_failed_total", "counter", "", ""},
 		{"coredns_reload_version_info", "gauge", "hash value", ""},
@@ -154,8 +172,9 @@ func TestNamesOfNodeCache(t *testing.T) {
 			t.Errorf("%s is a %s by %q, want a %s by %q", want.name, g.kind, g.labels, want.kind, want.labels)
 		}
 		bounds := map[string][]float64{
-			times: {.00025, .0005, .001, .002, .004, .008, .016, .032, .064, .128, .256, .512, 1.024, 2.048, 4.096, 8.192},
-			sizes: {0, 100, 200, 300, 400, 511, 1023, 2047, 4095, 8291, 16000, 32000, 48000, 64000},
+			times:    {.00025, .0005, .001, .002, .004, .008, .016, .032, .064, .128, .256, .512, 1.024, 2.048, 4.096, 8.192},
+			"health": {.00025, .0025, .025, .25, 2.5},
+			sizes:    {0, 100, 200, 300, 400, 511, 1023, 2047, 4095, 8291, 16000, 32000, 48000, 64000},
 		}[want.bounds]
 		if diff := cmp.Diff(bounds, g.bounds, cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-9 })); diff != "" {
 			t.Errorf("%s: buckets (-want +got):\n%s", want.name, diff)
@@ -200,6 +219,25 @@ func TestValuesOfNodeCache(t *testing.T) {
 		"coredns_proxy_request_duration_seconds": {
 			"proxy_name=forward rcode=NXDOMAIN to=192.0.2.53:53 8 sum 0.016",
 		},
+		"coredns_proxy_healthcheck_failures_total": {"proxy_name=forward to=192.0.2.53:53 8"},
+		"coredns_proxy_conn_cache_hits_total": {
+			"proto=tcp proxy_name=forward to=192.0.2.53:53 4", "proto=udp proxy_name=forward to=192.0.2.53:53 10",
+		},
+		"coredns_proxy_conn_cache_misses_total": {
+			"proto=tcp proxy_name=forward to=192.0.2.53:53 2", "proto=udp proxy_name=forward to=192.0.2.53:53 4",
+		},
+		"coredns_forward_requests_total":           {"to=192.0.2.53:53 20"},
+		"coredns_forward_responses_total":          {"rcode=NXDOMAIN to=192.0.2.53:53 8"},
+		"coredns_forward_request_duration_seconds": {"rcode=NXDOMAIN to=192.0.2.53:53 8 sum 0.016"},
+		"coredns_dns_request_count_total": {
+			"family=1 proto=udp" + server + " view= zone=cluster.local. 8",
+			"family=2 proto=tcp" + server + " view= zone=cluster.local. 2",
+		},
+		"coredns_nodecache_setup_errors_total": {
+			"errortype=configmap 2", "errortype=interface_add 1", "errortype=interface_check 0", "errortype=iptables 0", "errortype=iptables_lock 0",
+		},
+		"coredns_health_request_duration_seconds":      {"3 sum 0.001"},
+		"coredns_health_request_failures_total":        {"1"},
 		"coredns_reload_failed_total":                  {"2"},
 		"coredns_reload_version_info":                  {"hash=sha512 value=beef 1"},
 		"coredns_forward_max_concurrent_rejects_total": {"6"},
@@ -212,6 +250,21 @@ func TestValuesOfNodeCache(t *testing.T) {
 		if diff := cmp.Diff(slices.Sorted(slices.Values(want)), sorted); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// The names of former versions can be left out.
+func TestLegacyMetrics(t *testing.T) {
+	s := fullSnapshot()
+	s.Config.Admin.LegacyMetrics = false
+	got := gather(t, s)
+	for _, m := range legacyMetrics() {
+		if _, ok := got[m.name]; ok {
+			t.Errorf("%s is there", m.name)
+		}
+	}
+	if _, ok := got["coredns_proxy_request_duration_seconds"]; !ok {
+		t.Error("the names of now are gone")
 	}
 }
 

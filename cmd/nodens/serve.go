@@ -47,6 +47,7 @@ type daemon struct {
 	bound   int64  // memory in bytes that the cgroup allows; 0 = any
 	source  source
 	setup   setupErrors
+	health  healthPoll
 
 	handler handler
 	// queryLog and collector watch the queries.

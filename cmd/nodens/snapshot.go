@@ -39,8 +39,9 @@ type snapshot struct {
 	Logged, Unlogged uint64 // queries
 	Dnstap           dnstap.Stats
 
-	AdminFailures uint64    // times the admin address could not be had
-	Setup         [5]uint64 // see setupErrorNames
+	AdminFailures uint64      // times the admin address could not be had
+	Setup         [5]uint64   // see setupErrorNames
+	Health        healthCount // our own health checks
 }
 
 type listenSnapshot struct {
@@ -122,6 +123,7 @@ func (d *daemon) snapshot() snapshot {
 		Logged:        d.queryLog.lines.Load(),
 		Unlogged:      d.queryLog.dropped.Load(),
 		Dnstap:        d.collector.stats(),
+		Health:        d.health.read(),
 	}
 	if d.guard != nil {
 		status := d.guard.Status()

@@ -230,7 +230,7 @@ func (p *prober) checkLoop(plan *probePlan, now time.Duration) time.Duration {
 	plan.loopAt = now + next
 	p.group.routines.Go(func() {
 		q := p.group.loopQuery(t)
-		p.group.askOnly(t, &q, false)
+		_ = p.group.askOnly(t, &q, false) // what comes back, if anything, is found elsewhere
 	})
 	return next
 }
@@ -240,7 +240,9 @@ func (p *prober) start(t *target) {
 	g := p.group
 	g.count.probes.Add(1)
 	g.routines.Go(func() {
-		g.askOnly(t, &p.query, true)
+		if g.askOnly(t, &p.query, true) != nil && g.ctx.Err() == nil {
+			t.score.probeFailures.Add(1)
+		}
 		select {
 		case p.done <- t.score:
 		case <-g.ctx.Done():
@@ -249,8 +251,9 @@ func (p *prober) start(t *target) {
 }
 
 // askOnly asks one target. What comes of it is in the target's score; speaks says
-// that a silence counts against it and a reply for it.
-func (g *Group) askOnly(t *target, q *wire.Query, speaks bool) {
+// that a silence counts against it and a reply for it. The error says that there was
+// no reply.
+func (g *Group) askOnly(t *target, q *wire.Query, speaks bool) error {
 	x := g.exchanges.Get().(*exchange)
 	x.begin(nil, q)
 	x.probe, x.speaks = true, speaks
@@ -258,10 +261,11 @@ func (g *Group) askOnly(t *target, q *wire.Query, speaks bool) {
 	x.nextAt, x.made = never, 1
 	g.spend(x.now, packetsUDP)
 	x.ask(&x.slots[0], t)
-	_ = x.work(g.ctx)
+	err := x.work(g.ctx)
 	x.finish()
 	x.forget()
 	g.exchanges.Put(x)
+	return err
 }
 
 // probePatience is how many of the longest retry times a probe is waited for.

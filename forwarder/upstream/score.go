@@ -38,6 +38,9 @@ type score struct {
 type tally struct {
 	sent, timeouts, hardErrors, ejections atomic.Uint64
 	ignored                               [IgnoredKinds]atomic.Uint64
+	probeFailures                         atomic.Uint64
+	sentTCP                               atomic.Uint64
+	opened                                [altFamily]atomic.Uint64 // sockets, by udpPath and tcpPath
 	replies                               [RCodeClasses]histogram
 }
 

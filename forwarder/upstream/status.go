@@ -91,8 +91,13 @@ type TargetStatus struct {
 	Timeouts   uint64 // attempts that ended unanswered after their retry time
 	HardErrors uint64 // refused, unreachable, reset
 	Ejections  uint64 // times that it went out for a failure
-	Replies    [RCodeClasses]Histogram
-	Ignored    [IgnoredKinds]uint64
+
+	ProbeFailures        uint64 // probes without a reply
+	SentTCP              uint64 // those of Sent over TCP
+	OpenedUDP, OpenedTCP uint64 // sockets opened for them
+
+	Replies [RCodeClasses]Histogram
+	Ignored [IgnoredKinds]uint64
 }
 
 // Status is a group at the moment of asking.

@@ -139,6 +139,11 @@ func (t *target) status(cfg *Config, now time.Duration) TargetStatus {
 		Timeouts:   t.score.timeouts.Load(),
 		HardErrors: t.score.hardErrors.Load(),
 		Ejections:  t.score.ejections.Load(),
+
+		ProbeFailures: t.score.probeFailures.Load(),
+		SentTCP:       t.score.sentTCP.Load(),
+		OpenedUDP:     t.score.opened[udpPath].Load(),
+		OpenedTCP:     t.score.opened[tcpPath].Load(),
 	}
 	for i := range s.Replies {
 		s.Replies[i] = t.score.replies[i].read()

@@ -45,6 +45,7 @@ func (p *tcpPool) send(a *attempt, now time.Duration) error {
 		// A connection may end between the two steps; the next is another.
 		if c.send(a, now) {
 			p.score.sent.Add(1)
+			p.score.sentTCP.Add(1)
 			return nil
 		}
 	}
@@ -88,6 +89,7 @@ func (p *tcpPool) dial(now time.Duration) (*tcpConn, error) {
 	c := newTCPConn(p, now)
 	p.conns = append(p.conns, c)
 	p.open[c] = struct{}{}
+	p.score.opened[tcpPath].Add(1)
 	p.group.routines.Go(c.run)
 	return c, nil
 }

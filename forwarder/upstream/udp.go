@@ -94,6 +94,7 @@ func (p *udpPool) dial(now time.Duration) (*udpSocket, error) {
 		return nil, err
 	}
 	p.open[s] = struct{}{}
+	p.score.opened[udpPath].Add(1)
 	p.group.routines.Go(s.read)
 	return s, nil
 }
