@@ -179,6 +179,7 @@ func routeNode(r *RouteConfig) *yaml.Node {
 	m.flag("mixCase", r.MixCase, d.MixCase)
 	m.number("packetsPerSecond", r.PacketsPerSecond, d.PacketsPerSecond)
 	m.number("socketsPerServer", r.SocketsPerServer, d.SocketsPerServer)
+	addRules(m, &r.Rules)
 	m.section("cache", routeCacheNode(&r.Cache, &d.Cache))
 	return m.Node
 }

@@ -40,14 +40,10 @@ func directives() map[string]directive {
 // do without them.
 func leftOut() map[string]string {
 	return map[string]string{
-		"log":      "no query is logged",
-		"trace":    "there are metrics for the time of servers and replies",
-		"nsid":     "replies name no server",
-		"dnstap":   "nothing is sent",
-		"hosts":    "its names are asked for as all others",
-		"template": "its names are asked for as all others",
-		"rewrite":  "names are asked for as they are",
-		"dns64":    "no addresses are made",
+		"log":    "no query is logged",
+		"trace":  "there are metrics for the time of servers and replies",
+		"nsid":   "replies name no server",
+		"dnstap": "nothing is sent",
 	}
 }
 
@@ -62,7 +58,7 @@ func refused() []string {
 }
 
 func (c *corefile) readDirective(b *corefileBlock, s *statement) {
-	known := directives()
+	known := allDirectives()
 	read, ok := known[s.name()]
 	instead, without := leftOut()[s.name()]
 	switch {

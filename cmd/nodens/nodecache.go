@@ -34,7 +34,7 @@ func nodeCacheCommand(ctx context.Context, s surroundings, args []string) error 
 	case f.version:
 		return versionCommand(ctx, s, nil)
 	case f.list:
-		fmt.Fprintln(s.stdout, strings.Join(sortedKeys(directives()), "\n"))
+		fmt.Fprintln(s.stdout, strings.Join(sortedKeys(allDirectives()), "\n"))
 		return nil
 	}
 	n, err := newNodeCache(f, s.environ())
