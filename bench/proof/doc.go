@@ -14,10 +14,10 @@
 // Losses, failures and wrong answers are asserted exactly, times only within
 // wide bounds, since the machine may be doing other things. The rows are short;
 // with NODENS_FULL=1 they are as long as they should be, print a table of
-// figures in Markdown, and need half an hour:
+// figures in Markdown, and need three quarters of an hour:
 //
 //	NODENS_FULL=1 NODENS_FIGURES=figures.md NODENS_COREDNS=$PWD/.cache/bin/coredns \
-//	    go test ./bench/proof -v -timeout 60m
+//	    go test ./bench/proof -v -timeout 90m
 //
 // NODENS_FIGURES names a file that the table is written to, in either form.
 //
