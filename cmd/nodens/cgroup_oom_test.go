@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,15 +57,16 @@ func TestTightCgroup(t *testing.T) {
 	if report.Total.Right != report.Total.Sent {
 		t.Errorf("%+v", report.Total)
 	}
-	data, err := fetchReport(t.Context(), admin.String())
+	body, err := askAdmin(t.Context(), admin.String(), http.MethodGet, "/statusz", url.Values{"format": {"json"}})
 	if err != nil {
 		t.Fatalf("it was killed: %v", err)
 	}
+	defer body.Close()
 	var r struct {
 		Cache  cacheReport
 		Memory memoryReport
 	}
-	if err := json.Unmarshal(data, &r); err != nil {
+	if err := json.NewDecoder(body).Decode(&r); err != nil {
 		t.Fatal(err)
 	}
 	if r.Cache.Limit >= 32<<20 || r.Memory.Limit >= allowed {
