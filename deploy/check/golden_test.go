@@ -24,7 +24,7 @@ func generated(t *testing.T) map[string]string {
 		"../manifests/link-local-1.25.yaml": plain("As link-local.yaml, for Kubernetes 1.25 to 1.28.", old),
 		"../manifests/service.yaml":         plain("Own address 169.254.20.10 and that of the Service kube-dns: write your own in place of 10.96.0.10.", inService),
 		"../manifests/none.yaml":            plain("In the pod network, for a Cilium Local Redirect Policy (../cilium).", inNone),
-		"../manifests/cleanup.yaml":         plain("Takes away what nodens left on the nodes. Apply it when nodens is gone, wait for\n# 'kubectl -n kube-system rollout status daemonset/nodens-cleanup', delete it.", only(t, "DaemonSet", hooks)),
+		"../manifests/cleanup.yaml":         plain("Takes away what nodens left on the nodes. Apply it when nodens is gone, wait for\n# 'kubectl -n kube-system rollout status daemonset/nodens-cleanup', delete it.", append(only(t, "ConfigMap", hooks), only(t, "DaemonSet", hooks)...)),
 		"../cilium/localredirectpolicy.yaml": plain("Leads the pods' queries for kube-dns to nodens on their node. First apply\n# ../manifests/none.yaml.",
 			only(t, "CiliumLocalRedirectPolicy", policy)),
 		"../chart/files/alerts.yaml":    read(t, "../alerts/nodens.yaml"),

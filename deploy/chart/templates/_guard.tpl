@@ -23,7 +23,7 @@ resources:
 {{- end }}
 volumeMounts:
 - {name: config, mountPath: /etc/nodens, readOnly: true}
-- {name: guard, mountPath: /run/nodens-pod}
+- {name: pod, mountPath: /run/nodens-pod}
 - {name: host-run, mountPath: /run/nodens}
 - {name: host-state, mountPath: /var/lib/nodens}
 {{- end -}}

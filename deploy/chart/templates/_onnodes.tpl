@@ -1,7 +1,7 @@
 {{/*
 What runs once on every node: a DaemonSet whose init container does it and whose
 container then only waits, because a Job cannot be told to be on each node once.
-Takes: root, args, pauseImage, token (whether it asks the API server).
+Takes: root, config (the ConfigMap), args, pauseImage, token (whether it asks the API server).
 */}}
 {{- define "nodens.onNodes" -}}
 hostNetwork: true
@@ -39,11 +39,14 @@ initContainers:
     readOnlyRootFilesystem: true
     capabilities: {drop: [ALL], add: [NET_ADMIN]}
   volumeMounts:
+  - {name: config, mountPath: /etc/nodens, readOnly: true}
   - {name: host-run, mountPath: /run/nodens}
   - {name: host-state, mountPath: /var/lib/nodens}
 containers:
 - {{- include "nodens.pause" .pauseImage | nindent 2 }}
 volumes:
+- name: config
+  configMap: {name: {{ .config }}}
 - name: host-run
   hostPath: {path: /run/nodens, type: DirectoryOrCreate}
 - name: host-state
