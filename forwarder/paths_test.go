@@ -1,6 +1,7 @@
 package forwarder_test
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -29,11 +30,31 @@ var paths = []path{
 	{name: "hit filled by TCP", hit: true, before: func(r *rig, m *dns.Msg) { r.exchange(m, forwarder.TCP) }},
 	{name: "hit over TCP", proto: forwarder.TCP, hit: true, before: func(r *rig, m *dns.Msg) { r.exchange(m, forwarder.UDP) }},
 	{name: "miss over TCP", proto: forwarder.TCP, before: func(*rig, *dns.Msg) {}},
-	{name: "stale", stale: true, before: func(r *rig, m *dns.Msg) {
-		r.exchange(m, forwarder.UDP)
-		r.turn(time.Minute)
-		r.server.Script(dnstest.RCode(dns.RcodeServerFailure))
-	}},
+	{name: "shared", before: joinFlight},
+	{name: "shared over TCP", proto: forwarder.TCP, before: joinFlight},
+	{name: "stale", stale: true, before: outlive},
+	{name: "stale over TCP", proto: forwarder.TCP, stale: true, before: outlive},
+}
+
+// outlive has the answer end and the servers fail.
+func outlive(r *rig, m *dns.Msg) {
+	r.exchange(m, forwarder.UDP)
+	r.turn(time.Minute)
+	r.server.Script(dnstest.RCode(dns.RcodeServerFailure))
+}
+
+// joinFlight has another client ask first, who gets his answer when there are
+// two to share it.
+func joinFlight(r *rig, m *dns.Msg) {
+	release := r.server.Hold()
+	var leader sync.WaitGroup
+	leader.Go(func() { r.exchange(m, forwarder.UDP) })
+	r.t.Cleanup(leader.Wait)
+	waitFor(r.t, func() bool { return r.server.Asked() == 1 })
+	leader.Go(func() {
+		defer release()
+		waitFor(r.t, func() bool { return r.Stats().Shared == 1 })
+	})
 }
 
 // want is what every path must show of a reply.

@@ -126,7 +126,7 @@ func TestCollidingQuestionsDoNotShare(t *testing.T) {
 	wg.Wait()
 }
 
-func waitFor(t *testing.T, ok func() bool) {
+func waitFor(t testing.TB, ok func() bool) {
 	t.Helper()
 	for range 1000 {
 		if ok() {

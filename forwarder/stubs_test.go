@@ -3,6 +3,7 @@ package forwarder_test
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/nodens-dns/nodens/forwarder/dnstest"
 	"github.com/nodens-dns/nodens/forwarder/upstream"
@@ -11,11 +12,12 @@ import (
 // TestStubResolvers has the habits of each stub resolver meet each situation of
 // a server, all at once: some wait for seconds.
 func TestStubResolvers(t *testing.T) {
+	const patience = 500 * time.Millisecond // with a server, on a busy machine
 	outcomes := dnstest.Outcomes()
 	var waiting sync.WaitGroup
 	for _, stub := range dnstest.Habits() {
 		for _, s := range dnstest.Situations(t) {
-			r, servers := behind(t, upstream.Config{External: true}, s.Script)
+			r, servers := behind(t, upstream.Config{External: true, Budget: dnstest.Budget, RetryMin: patience, RetryMax: patience}, s.Script)
 			at, _ := listen(t, r)
 			waiting.Go(func() {
 				name := s.Name + ".test."

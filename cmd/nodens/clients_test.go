@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -257,10 +258,10 @@ func TestGlibc(t *testing.T) {
 	needs(t, "root", os.Geteuid() == 0)
 	needs(t, "getent", installed("unshare", "getent", "mount"))
 	server := startCoreDNS(t)
-	at := netip.MustParseAddrPort("127.53.0.10:53")
+	at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, byte(64 + rand.IntN(128)), byte(rand.IntN(256)), 1}), 53)
 	startNodens(t, at, server)
 	conf := filepath.Join(t.TempDir(), "resolv.conf")
-	write(t, conf, "nameserver 127.53.0.10\nsearch default.svc.cluster.local svc.cluster.local cluster.local\noptions ndots:5\n")
+	write(t, conf, "nameserver "+at.Addr().String()+"\nsearch default.svc.cluster.local svc.cluster.local cluster.local\noptions ndots:5\n")
 	getent := func(name string) string {
 		return runClient(t, nil, "unshare", "--mount", "sh", "-c", `mount --bind "$0" /etc/resolv.conf && exec getent ahosts "$1"`, conf, name)
 	}

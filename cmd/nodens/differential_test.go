@@ -72,8 +72,10 @@ func sequence(seed uint64) (all []same, rounds [][]int) {
 	one := func(n int) bool { return rnd.IntN(n) == 0 }
 	kinds := authorityKinds()
 	all = []same{ // whatever the seed
-		{kind: "plain", n: 9, qtype: dns.TypeA}, {kind: "plain", n: 9, qtype: dns.TypeANY},
-		{kind: "huge", n: 9, qtype: dns.TypeA, edns: 4096}, {kind: "signed", n: 9, qtype: dns.TypeA, edns: 1232, do: true},
+		{kind: "plain", n: 9, qtype: dns.TypeA},
+		{kind: "plain", n: 9, qtype: dns.TypeANY},
+		{kind: "huge", n: 9, qtype: dns.TypeA, edns: 4096},
+		{kind: "signed", n: 9, qtype: dns.TypeA, edns: 1232, do: true},
 	}
 	for i := range 240 {
 		q := same{kind: kinds[i%len(kinds)], n: rnd.IntN(3), qtype: dns.TypeA}

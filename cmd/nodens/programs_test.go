@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -143,13 +144,15 @@ func TestPrograms(t *testing.T) {
 	needs(t, "root", os.Geteuid() == 0)
 	needs(t, "unshare", installed("unshare", "mount"))
 	var ready []*looker
+	// Addresses that no other run of this test has: nodens shares its own.
+	high, low := byte(64+rand.IntN(128)), byte(rand.IntN(256))
 	for i, p := range programs() {
 		dir := t.TempDir()
 		t.Run(p.name, func(t *testing.T) {
 			for _, what := range p.needs {
 				needs(t, what, present(t, what))
 			}
-			ready = append(ready, newLooker(t, p, i, dir))
+			ready = append(ready, newLooker(t, p, netip.AddrFrom4([4]byte{127, high, low, byte(i + 1)}), dir))
 		})
 	}
 	var waiting sync.WaitGroup // for servers that are silent
@@ -172,10 +175,10 @@ type looker struct {
 	conf       string // what it finds in the place of /etc/resolv.conf
 }
 
-// newLooker prepares the program of a number in a folder.
-func newLooker(t *testing.T, p program, number int, dir string) *looker {
+// newLooker prepares a program in a folder.
+func newLooker(t *testing.T, p program, address netip.Addr, dir string) *looker {
 	t.Helper()
-	l := &looker{program: p, at: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 53, 1, byte(number + 1)}), 53)}
+	l := &looker{program: p, at: netip.AddrPortFrom(address, 53)}
 	l.command = p.make(t, dir)
 	l.outcomes = dnstest.Outcomes()[p.habit(t, l.command)]
 	return l
@@ -185,33 +188,48 @@ func (l *looker) serve(t *testing.T) {
 	t.Helper()
 	l.situations = dnstest.Situations(t)
 	l.server = dnstest.Serve(t, dnstest.ByLabel(l.situations))
-	l.daemon = serve(t, fmt.Sprintf("listen: [%q]\nroutes: [{zones: [.], servers: [%q]}]\n", l.at, l.server.Addr()))
+	l.daemon = serve(t, fmt.Sprintf("listen: [%q]\nroutes: [{zones: [.], servers: [%q], timeout: %v}]\n", l.at, l.server.Addr(), dnstest.Budget))
 	l.conf = filepath.Join(t.TempDir(), "resolv.conf")
 	write(t, l.conf, fmt.Sprintf("nameserver %v\n", l.at.Addr()))
 }
 
+// play takes the program through all situations. How long others' programs wait
+// is not ours to say: what a busy machine spoiled is tried again, twice, with a
+// name that nobody has asked for.
 func (l *looker) play(t *testing.T) {
 	t.Helper()
 	for _, s := range l.situations {
-		name, before, began := s.Name+".test.", l.daemon.queries(), time.Now()
-		out := l.lookUp(name)
-		took, after := time.Since(began), l.daemon.queries()
-		got := dnstest.Found{Answer: answerIn(out, l.at), UDP: after[0] - before[0], TCP: after[1] - before[1]}
-		if want := l.outcomes[s.Name]; got != want {
-			t.Errorf("%s, %s: %v; want %v", l.name, s.Name, got, want)
+		var failure string
+		for try := range 3 {
+			if failure = l.meet(s, fmt.Sprintf("%s.try%d.test.", s.Name, try)); failure == "" {
+				break
+			}
+			t.Logf("%s, %s: %s", l.name, s.Name, failure)
 		}
-		if asked := l.server.SeenFor(name); asked != s.Asked {
-			t.Errorf("%s, %s: the server was asked %d times, want %d", l.name, s.Name, asked, s.Asked)
-		}
-		if took > 20*time.Second {
-			t.Errorf("%s, %s took %v", l.name, s.Name, took)
+		if failure != "" {
+			t.Errorf("%s, %s: %s", l.name, s.Name, failure)
 		}
 	}
 }
 
+// meet has the program look up one name; the text is what went wrong.
+func (l *looker) meet(s dnstest.Situation, name string) string {
+	before := l.daemon.queries()
+	out := l.lookUp(name)
+	after := l.daemon.queries()
+	got := dnstest.Found{Answer: answerIn(out, l.at), UDP: after[0] - before[0], TCP: after[1] - before[1]}
+	if want := l.outcomes[s.Name]; got != want {
+		return fmt.Sprintf("%v; want %v", got, want)
+	}
+	if asked := l.server.SeenFor(name); asked != s.Asked {
+		return fmt.Sprintf("the server was asked %d times, want %d", asked, s.Asked)
+	}
+	return ""
+}
+
 // lookUp runs the program.
 func (l *looker) lookUp(name string) string {
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	args := append([]string{"--mount", "sh", "-c", `mount --bind "$0" /etc/resolv.conf && exec "$@"`, l.conf}, l.command...)
 	c := exec.CommandContext(ctx, "unshare", append(args, name)...)
