@@ -175,6 +175,14 @@ func TestScore(t *testing.T) {
 			t.Errorf("%+v", s.state())
 		}
 	})
+	t.Run("a reply that changes nothing allocates nothing", func(t *testing.T) {
+		s := newScore()
+		s.missed(0, ms)
+		s.replied(2*ms, true, false)
+		if n := testing.AllocsPerRun(100, func() { s.replied(3*ms, true, false) }); n != 0 {
+			t.Errorf("%v allocations", n)
+		}
+	})
 	t.Run("an ejection is told once", func(t *testing.T) {
 		s := newScore()
 		if !s.failed(0, 0) || s.failed(0, ms) || s.missed(ms, 2*ms) {

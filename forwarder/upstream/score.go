@@ -115,8 +115,12 @@ func (s *score) replied(now time.Duration, good, lone bool) {
 		if old == nil {
 			return
 		}
-		h := old.replied(now, good, lone)
-		if h == *old || s.health.CompareAndSwap(old, &h) {
+		next := old.replied(now, good, lone)
+		if next == *old {
+			return
+		}
+		kept := next // only what is kept is on the heap
+		if s.health.CompareAndSwap(old, &kept) {
 			return
 		}
 	}
