@@ -198,7 +198,7 @@ func (n *node) startAs(who *syscall.SysProcAttr) *daemon {
 		if !d.Running() {
 			n.t.Fatalf("nodens has ended:\n%s", d.Said())
 		}
-		return d.serves()
+		return d.serves() && (!n.guard.Running() || strings.Contains(d.Said(), "the guard is connected"))
 	})
 	return d
 }

@@ -65,3 +65,40 @@ func TestRestartsWithoutSuccessor(t *testing.T) {
 		})
 	}
 }
+
+// TestPair has two nodens that always run, and restarts or kills one or the other: with
+// the second there is no need of a successor or of the kernel.
+func TestPair(t *testing.T) {
+	n := newNode(t, hostnet.LinkLocal)
+	pair := []*daemon{n.start(), n.start()}
+	tr := n.ask(append(n.fromPods(own4, own6), n.fromNode(own4))...)
+	warmUp()
+	turns := form(4, 20)
+	for i := range turns {
+		pair[i%2].stop()
+		time.Sleep(form(200*time.Millisecond, 2*time.Second))
+		pair[i%2] = n.start()
+		time.Sleep(form(500*time.Millisecond, time.Second))
+	}
+	before := n.fallbackPackets()
+	tr.kill(pair[0], sigkill)
+	time.Sleep(form(300*time.Millisecond, 2*time.Second))
+	tr.stop().figure(fmt.Sprintf("a pair, one restarted in turn %d times, then one killed", turns), "%d packets to the fallback", n.fallbackPackets())
+	if before != n.fallbackPackets() {
+		t.Errorf("%d packets to the fallback, want none while one of a pair lives", n.fallbackPackets()-before)
+	}
+	tr.expectNone("", "begin")
+	tr.expectNone("pods", "after")
+	tr.expectAtMost("pods", "kill", tr.mayLose(1))
+}
+
+// fallbackPackets is what the kernel sent to CoreDNS, of both families.
+func (n *node) fallbackPackets() uint64 {
+	n.t.Helper()
+	found, err := n.host.Read(n.state())
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	c := found.Counts
+	return c.UDP4.Packets + c.UDP6.Packets + c.TCP4.Packets + c.TCP6.Packets
+}

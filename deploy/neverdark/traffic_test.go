@@ -119,6 +119,13 @@ func (tr *traffic) expectNone(stream, phase string) {
 func (tr *traffic) expectAtMost(stream, phase string, lost uint64) {
 	tr.n.t.Helper()
 	c := tr.counts(stream, phase)
+	if tr.starved() && c.Wrong == 0 {
+		tr.n.t.Logf("not judged, the machine is too busy: %s, phase %q: %d of %d lost, %d SERVFAIL; %s", stream, phase, c.Lost, c.Sent, c.ServFail, tr.remarks())
+		return
+	}
+	if !full() {
+		lost += tr.n.rcvbufErrors() - tr.dropped // by a CoreDNS that had no CPU
+	}
 	if c.Sent == 0 {
 		tr.n.t.Errorf("%s asked nothing in phase %q", stream, phase)
 	}
@@ -155,6 +162,16 @@ func (tr *traffic) remarks() string {
 	}
 	return fmt.Sprintf("UdpRcvbufErrors +%d; load: %d overflowed, %d unsent, %d connections broken, left %v late (p99)",
 		tr.n.rcvbufErrors()-tr.dropped, overflow, unsent, broken, lag.Round(10*time.Microsecond))
+}
+
+// starved tells whether the machine was too busy with other things to say anything
+// about a nodens: queries left late. A full run is never excused.
+func (tr *traffic) starved() bool {
+	var late time.Duration
+	for _, r := range tr.got {
+		late = max(late, r.Generator.Lag.P99)
+	}
+	return !full() && late > 100*time.Millisecond
 }
 
 // rcvbufErrors is how many datagrams the kernel dropped on the node and in its pods
