@@ -119,7 +119,7 @@ func unlikeUnbound() []deliberation {
 		{name, []string{"asked"}, all(ofKind("refused", "notimp", "servfail"), func(_ same, _, theirs shown) bool { return len(theirs.asked) != 1 }), "one failing server is not asked five times"},
 		{name, []string{"ttl"}, ofKind("long"), "an answer is kept for an hour at most"},
 		{name, []string{"ttl"}, ofKind("uneven"), "one set of records has one TTL"},
-		{name, []string{"answer", "ttl"}, anyType, "ANY is the server's own answer"},
+		{name, []string{"answer", "ttl", "asked"}, anyType, "ANY is the server's own answer"},
 		{name, []string{"ad"}, func(_ same, ours, _ shown) bool { return ours.reply.AuthenticatedData }, "AD is the server's"},
 		{name, []string{"ttl"}, older, "answers are kept whole, by question, DO and CD"},
 		{name, []string{"asked"}, weAskMore, "answers are kept whole, by question, DO and CD"},
