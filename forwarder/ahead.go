@@ -8,9 +8,7 @@ import (
 )
 
 // lead asks for a flight's question. If its name looks made with a search list,
-// the client's next names are asked for at the same time, when ahead is set; and
-// if denials are shared by all types, the question of another type waits for the
-// one that is already being asked.
+// the client's next names are asked for at the same time, when ahead is set.
 func (f *Forwarder) lead(ctx context.Context, dst []byte, q *question, z *zone, ahead bool) *cache.Entry {
 	s := z.route.search
 	if s == nil || q.Type != wire.TypeA && q.Type != wire.TypeAAAA {
@@ -23,29 +21,29 @@ func (f *Forwarder) lead(ctx context.Context, dst []byte, q *question, z *zone, 
 	if e := f.awaitAbove(q, s, z); e != nil {
 		return e
 	}
-	ahead = ahead && s.Prefetch
-	if !z.route.Policy.ShareNXDomain {
-		if ahead {
-			f.askAhead(q, s, &c)
-		}
-		return f.fetch(ctx, dst, q, z)
+	c.ahead = ahead && s.Prefetch
+	if z.route.Policy.ShareNXDomain {
+		return f.leadName(ctx, dst, q, z, &c)
 	}
+	f.askAhead(q, s, &c)
+	return f.fetch(ctx, dst, q, z)
+}
+
+// leadName asks for a question unless its name is being asked for with another
+// type: it then waits for what comes of that, since denials are shared by all.
+func (f *Forwarder) leadName(ctx context.Context, dst []byte, q *question, z *zone, c *candidate) *cache.Entry {
 	var buf [wire.MaxKey]byte
 	key := wire.AppendKeyOfType(buf[:0], q.key(), 0)
 	hash := f.cache.Hash(key)
 	fl, role := f.names.join(hash, key, f.now())
 	switch role {
 	case leader:
-		if ahead {
-			f.askAhead(q, s, &c)
-		}
+		f.askAhead(q, z.route.search, c)
 		e := f.fetch(ctx, dst, q, z)
 		f.names.land(hash, fl, e)
 		return e
 	case follower:
-		if ahead {
-			f.askOutside(q, s, &c)
-		}
+		f.askOutside(q, z.route.search, c)
 		if f.follow(fl, z.route) && fl.entry.Denies() {
 			return fl.entry
 		}
@@ -81,6 +79,9 @@ func (f *Forwarder) awaitAbove(q *question, s *search, z *zone) *cache.Entry {
 // asked for: it serves others too. Not for what may be a Service and its namespace,
 // which is likely to be there.
 func (f *Forwarder) askAhead(q *question, s *search, c *candidate) {
+	if !c.ahead {
+		return
+	}
 	s.labels.add(isEnd, c.last)
 	namespace := s.labels.has(isNamespace, c.last)
 	short := c.head
@@ -107,7 +108,7 @@ func (f *Forwarder) askAhead(q *question, s *search, c *candidate) {
 // its namespace, which nobody outside is to be told of.
 func (f *Forwarder) askOutside(q *question, s *search, c *candidate) {
 	switch {
-	case string(c.last) == "svc", s.labels.has(isNamespace, c.last):
+	case !c.ahead, string(c.last) == "svc", s.labels.has(isNamespace, c.last):
 	case c.count > 2, s.labels.has(isOutside, c.last):
 		f.askFor(q, c.head, []byte{0})
 	}

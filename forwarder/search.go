@@ -97,6 +97,7 @@ type candidate struct {
 	count int    // of them
 	last  []byte // of them
 	level level
+	ahead bool // the names after it are to be asked for
 }
 
 // read takes a folded name apart. false for names that the cluster itself has by
