@@ -189,7 +189,7 @@ type LimitsConfig struct {
 	TCPIdle time.Duration
 	// UpstreamInFlight per route, 16 to 65536, default 2048. Below
 	// MissesInFlight, so that a route whose servers are silent leaves room for
-	// the others' misses.
+	// the others' misses. Half as many more may wait for what others asked.
 	UpstreamInFlight int
 	// UDPReplySize is the longest reply over UDP in bytes, 512 to 4096, default
 	// 1232: that fits the smallest IPv6 packet. Longer ones go over TCP.

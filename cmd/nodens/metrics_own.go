@@ -40,7 +40,7 @@ func ownQueryMetrics() []metric {
 		gauge("nodens_clients", "Clients with a bucket that is not full or a miss in flight, while clients have bounds.", func(s *snapshot) float64 { return float64(s.Forwarder.Access.Clients) }),
 		gauge("nodens_clients_limit", "Clients that can be known at one time.", func(s *snapshot) float64 { return float64(s.Forwarder.Access.Most) }),
 		count("nodens_shared_total", "Queries answered by the reply to an identical one.", func(s *snapshot) uint64 { return s.Forwarder.Shared }),
-		count("nodens_surplus_total", "Queries dropped because too many identical ones were waiting.", func(s *snapshot) uint64 { return s.Forwarder.Surplus }),
+		count("nodens_surplus_total", "Queries dropped because too many were waiting for the same answer, or for those of one route.", func(s *snapshot) uint64 { return s.Forwarder.Surplus }),
 		count("nodens_unkept_total", "Servers' replies that were not to be kept.", func(s *snapshot) uint64 { return s.Forwarder.Unkept }),
 		count("nodens_renewals_total", "Answers asked for again in the background, before their end or after.", func(s *snapshot) uint64 { return s.Forwarder.Renewed }),
 		count("nodens_prefetches_total", "Those of nodens_renewals_total that were before the answer's end.", func(s *snapshot) uint64 { return s.Forwarder.Prefetched }),
