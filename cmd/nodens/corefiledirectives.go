@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"maps"
+	"net/netip"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,7 +28,9 @@ func directives() map[string]directive {
 		"debug":       func(c *corefile, _ *corefileBlock, _ *statement) { c.config.Log.Level = "debug" },
 		"forward":     readForward,
 		"health":      readHealth,
+		"dnstap":      readDnstap,
 		"loadbalance": readLoadBalance,
+		"log":         readLog,
 		"minimal":     readMinimal,
 		"multisocket": readMultisocket,
 		"pprof":       readPprof,
@@ -40,10 +44,8 @@ func directives() map[string]directive {
 // do without them.
 func leftOut() map[string]string {
 	return map[string]string{
-		"log":    "no query is logged",
-		"trace":  "there are metrics for the time of servers and replies",
-		"nsid":   "replies name no server",
-		"dnstap": "nothing is sent",
+		"trace": "there are metrics for the time of servers and replies",
+		"nsid":  "replies name no server",
 	}
 }
 
@@ -185,6 +187,42 @@ func readMultisocket(c *corefile, _ *corefileBlock, s *statement) {
 	}
 	c.config.Limits.UDPSockets = min(n, 8)
 	c.config.Limits.CPUs = max(c.config.Limits.CPUs, c.config.Limits.UDPSockets)
+}
+
+// readLog writes queries to the log: those of the block, and as one bound holds for the
+// whole daemon, of all blocks once a second one asks for it.
+func readLog(c *corefile, b *corefileBlock, s *statement) {
+	q := &c.config.QueryLog
+	below := ""
+	if args := s.texts(); len(b.zones) == 1 && b.zones[0] != "." {
+		below = b.zones[0]
+	} else if len(args) > 0 && args[0] != "." {
+		if zones, why := zonesOf(args[0]); why == "" {
+			below = zones[0]
+		}
+	}
+	if q.Every != 0 && q.Below != below {
+		below = ""
+	}
+	q.Every, q.Below = 1, below
+	c.note(s, "log has a format and a bound of its own", fmt.Sprintf("at most %d queries a second are written", q.PerSecond))
+}
+
+func readDnstap(c *corefile, _ *corefileBlock, s *statement) {
+	args := s.texts()
+	if len(args) == 0 {
+		c.wrong(s, "dnstap names no collector", "write the path of a socket, or tcp://ADDRESS:PORT")
+		return
+	}
+	at := strings.TrimPrefix(strings.TrimPrefix(args[0], "unix://"), "tcp://")
+	if _, err := netip.ParseAddrPort(at); err != nil && !filepath.IsAbs(at) {
+		c.wrong(s, fmt.Sprintf("dnstap names %q, which is neither a path nor tcp://ADDRESS:PORT", cut(args[0])), "write such as /run/dnstap.sock or tcp://192.0.2.1:6000")
+		return
+	}
+	c.config.Dnstap.Address = at
+	if o := s.option("identity"); o != nil && len(o.args()) == 1 {
+		c.config.Dnstap.Identity = o.args()[0].text
+	}
 }
 
 func readTimeouts(c *corefile, _ *corefileBlock, s *statement) {
