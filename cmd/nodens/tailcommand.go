@@ -59,21 +59,12 @@ func printTail(w io.Writer, body io.Reader, asJSON bool, count int) error {
 		fmt.Fprintf(w, tailFormat, "TIME", "FROM", "RCODE", "TOOK", "CLIENT", "TYPE", "NAME", "")
 	}
 	lines := bufio.NewScanner(body)
-	for shown := 0; (count == 0 || shown < count) && lines.Scan(); {
-		var l tailLine
-		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
-			return fmt.Errorf("the daemon sent no line of a tail: %w; correct -address", err)
-		}
-		if l.LeftOut == 0 {
+	for shown := 0; lines.Scan(); {
+		isQuery, err := printTailLine(w, lines.Bytes(), asJSON)
+		if isQuery {
 			shown++
 		}
-		var err error
-		if asJSON {
-			_, err = fmt.Fprintf(w, "%s\n", lines.Bytes())
-		} else {
-			err = l.print(w)
-		}
-		if err != nil || shown == count && count > 0 {
+		if err != nil || count > 0 && shown == count {
 			return err
 		}
 	}
@@ -81,6 +72,20 @@ func printTail(w io.Writer, body io.Reader, asJSON bool, count int) error {
 		return fmt.Errorf("the daemon stopped sending: %w", err)
 	}
 	return errors.New("the daemon stopped")
+}
+
+// printTailLine prints one line; isQuery is false for one that tells of others.
+func printTailLine(w io.Writer, line []byte, asJSON bool) (isQuery bool, err error) {
+	var l tailLine
+	if err := json.Unmarshal(line, &l); err != nil {
+		return false, fmt.Errorf("the daemon sent no line of a tail: %w; correct -address", err)
+	}
+	if asJSON {
+		_, err = fmt.Fprintf(w, "%s\n", line)
+	} else {
+		err = l.print(w)
+	}
+	return l.LeftOut == 0, err
 }
 
 // tailFormat puts the name last: it is as long as it likes.

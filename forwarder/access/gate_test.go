@@ -108,9 +108,14 @@ func TestBitsMakeAClient(t *testing.T) {
 		addr string
 		want access.Ruling
 	}{
-		{"10.0.0.1", access.Allowed}, {"10.0.0.2", access.Limited}, {"10.0.1.1", access.Allowed},
-		{"10.0.2.1", access.Allowed}, {"10.0.2.1", access.Allowed},
-		{"2001:db8::1", access.Allowed}, {"2001:db8::2:1", access.Limited}, {"2001:db8:0:1::1", access.Allowed},
+		{"10.0.0.1", access.Allowed},
+		{"10.0.0.2", access.Limited},
+		{"10.0.1.1", access.Allowed},
+		{"10.0.2.1", access.Allowed},
+		{"10.0.2.1", access.Allowed},
+		{"2001:db8::1", access.Allowed},
+		{"2001:db8::2:1", access.Limited},
+		{"2001:db8:0:1::1", access.Allowed},
 	} {
 		if got := g.Admit(netip.MustParseAddr(step.addr), 0); got != step.want {
 			t.Errorf("%s: ruling %d, want %d", step.addr, got, step.want)

@@ -31,15 +31,18 @@ func TestOrder(t *testing.T) {
 			upstream.Table{Tiers: [3][]upstream.Member{ready(1)}}, upstream.Config{}, [][]uint16{{1}, {1}, {1}},
 		},
 		"the nearest, then farther, then back": {
-			upstream.Table{Tiers: [3][]upstream.Member{ready(1), ready(2, 3), ready(4)}}, upstream.Config{},
+			upstream.Table{Tiers: [3][]upstream.Member{ready(1), ready(2, 3), ready(4)}},
+			upstream.Config{},
 			[][]uint16{{1}, {2, 3}, {2, 3}},
 		},
 		"in the table's order": {
-			upstream.Table{Tiers: [3][]upstream.Member{nil, nil, ready(1, 2, 3)}}, upstream.Config{Policy: upstream.Sequential, External: true},
+			upstream.Table{Tiers: [3][]upstream.Member{nil, nil, ready(1, 2, 3)}},
+			upstream.Config{Policy: upstream.Sequential, External: true},
 			[][]uint16{{1}, {2}, {3}},
 		},
 		"one that is not ready comes after the ready": {
-			upstream.Table{Tiers: [3][]upstream.Member{{member(1, upstream.NotReady)}, nil, ready(2)}}, upstream.Config{},
+			upstream.Table{Tiers: [3][]upstream.Member{{member(1, upstream.NotReady)}, nil, ready(2)}},
+			upstream.Config{},
 			[][]uint16{{2}, {2}, {1}},
 		},
 	} {
