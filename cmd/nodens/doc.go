@@ -14,6 +14,9 @@
 //     another, at the start and at a reload.
 //   - guardcommand.go: the guard; watched.go: what the daemon has to do with it.
 //   - config.go: every setting with its default; configfile.go reads them.
+//   - corefile.go: a Corefile becomes the same Config; convert.go writes it out.
+//   - nodecache.go: node-cache's command line; nodecachehost.go: the node's network
+//     under it.
 //
 // # Goroutines
 //
@@ -27,5 +30,9 @@
 //   - the probes' socket, which is served from the start to the end;
 //   - with a guard, its connection, which begins before all others and ends last;
 //   - in nodens guard one for each task: metrics, guard, readiness;
-//   - those of net/http: one for each connection to the admin address.
+//   - one for each address of the HTTP side, and one that asks the first address for
+//     health checks;
+//   - under node-cache's command line one for the guard's tasks or one that keeps the
+//     interface, and one for the signals that only node-cache knows;
+//   - those of net/http: one for each connection to an address of the HTTP side.
 package main
