@@ -161,12 +161,30 @@ func (c *conn) fill() error {
 			return err
 		}
 		if c.stopping.Load() {
-			return errStopping
+			return c.lastLook()
 		}
 		if !c.in.empty() || c.slots.inUse() == 0 {
 			return err
 		}
 	}
+}
+
+// lastLook reads what came while this goroutine waited for a CPU: a read whose
+// deadline is over returns without a look at the socket.
+func (c *conn) lastLook() error {
+	if err := c.net.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
+		return err
+	}
+	n, err := c.net.Read(c.in.space())
+	if n > 0 {
+		c.in.read(n)
+		c.from.Received = c.tcp.cfg.Now()
+		return nil
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return errStopping
+	}
+	return err
 }
 
 // arm sets the deadline of the next read. A query has MessageTimeout from its
