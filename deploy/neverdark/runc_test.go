@@ -94,7 +94,10 @@ func (r *runtime) specification(c container) object {
 		"root":   object{"path": filepath.Join(r.dir, "rootfs"), "readonly": c.Security.ReadOnlyRootFilesystem},
 		"mounts": mounts,
 		"linux": object{"namespaces": []object{
-			{"type": "pid"}, {"type": "ipc"}, {"type": "uts"}, {"type": "mount"},
+			{"type": "pid"},
+			{"type": "ipc"},
+			{"type": "uts"},
+			{"type": "mount"},
 			{"type": "network", "path": fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), r.n.FD())},
 		}},
 	}
