@@ -113,7 +113,7 @@ func TestEndpointsChange(t *testing.T) {
 	tr.kill(d, sigkill)
 	n.showEndpoints(true)
 	time.Sleep(form(500*time.Millisecond, 3*time.Second))
-	d = n.start()
+	n.start()
 	waitFor(t, "the fallback has both pods", 10*time.Second, func() bool {
 		return strings.Contains(n.Run(t, "nft", "list", "table", "inet", "nodens_v1"), "10.1.0.53")
 	})
