@@ -261,6 +261,25 @@ func TestCut(t *testing.T) {
 	}
 }
 
+// TestCutStopsAtBorders: a name of the route may lie below one that others answer.
+func TestCutStopsAtBorders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTown(t, forwarder.Search{Cut: true}, false, func(c *forwarder.Config) {
+			between := c.Routes[1]
+			between.Zones, between.Policy.ShareNXDomain = []string{"b.cluster.local"}, true
+			between.Group = dnstest.NewGroup(answerAs("b.cluster.local."))
+			c.Routes[0].Zones = append(c.Routes[0].Zones, "a.b.cluster.local")
+			c.Routes = append(c.Routes, between)
+		})
+		if m, _ := w.exchange(dnstest.Question("b.cluster.local.", dns.TypeA), forwarder.UDP); m.Rcode != dns.RcodeNameError {
+			t.Fatalf("%v", m)
+		}
+		if _, hit := w.exchange(dnstest.Question("x.a.b.cluster.local.", dns.TypeA), forwarder.UDP); hit {
+			t.Error("another route's denial covers the name")
+		}
+	})
+}
+
 // TestCutUnderRewrite: where names are renamed, one says nothing of another.
 func TestCutUnderRewrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
