@@ -170,36 +170,46 @@ func (l *lookup) send(h *half) error {
 func (l *lookup) take(m *dns.Msg) (settled int, err error) {
 	for i := range l.halves {
 		h := &l.halves[i]
-		if h.query.Id != m.Id || h.done {
-			continue
-		}
 		switch {
-		case m.Rcode == dns.RcodeServerFailure && l.atOnce > 0:
-			l.atOnce--
-			return 0, l.send(h)
+		case h.query.Id != m.Id || h.done:
+			continue
 		case m.Rcode != dns.RcodeSuccess && m.Rcode != dns.RcodeNameError:
-			if l.Plain {
-				return 0, nil
-			}
-			h.failed++
-			h.done = h.failed >= l.Failures
-			return 1, nil
-		case m.Truncated && l.Cut == EachOverTCP:
-			err = l.again(h)
-		case m.Truncated && l.Cut == BothOverTCP:
-			for i := range l.halves {
-				if !l.halves[i].done {
-					settled++
-				}
-			}
-			return settled, l.again(&l.halves[0], &l.halves[1])
-		default:
-			h.reply = m
+			return l.takeError(h, m.Rcode)
+		case m.Truncated && l.Cut != TakeCut:
+			return l.takeCut(h)
 		}
+		h.reply, h.done = m, true
+		return 1, nil
+	}
+	return 0, nil
+}
+
+func (l *lookup) takeError(h *half, rcode int) (settled int, err error) {
+	switch {
+	case rcode == dns.RcodeServerFailure && l.atOnce > 0:
+		l.atOnce--
+		return 0, l.send(h)
+	case l.Plain:
+		return 0, nil
+	}
+	h.failed++
+	h.done = h.failed >= l.Failures
+	return 1, nil
+}
+
+// takeCut asks over TCP what was cut, or both questions.
+func (l *lookup) takeCut(h *half) (settled int, err error) {
+	if l.Cut == EachOverTCP {
+		err = l.again(h)
 		h.done = true
 		return 1, err
 	}
-	return 0, nil
+	for i := range l.halves {
+		if !l.halves[i].done {
+			settled++
+		}
+	}
+	return settled, l.again(&l.halves[0], &l.halves[1])
 }
 
 // again asks questions on one connection.
