@@ -34,7 +34,7 @@ func rooms() []room {
 		{path: "forwarder/cache", may: []string{"forwarder/wire"}},
 		{path: "forwarder/dnstap"}, // bytes, addresses and times
 		{path: "forwarder/rules", may: []string{"forwarder/wire"}},
-		{path: "forwarder/upstream", may: []string{"forwarder/wire"}},
+		{path: "forwarder/upstream", may: []string{"forwarder/wire"}, tests: []string{"bench/space"}},
 		{path: "forwarder/listener"}, // sockets and bytes: it knows no DNS either
 		{
 			path: "forwarder/dnstest",
@@ -55,7 +55,7 @@ func rooms() []room {
 		{path: "deploy/neverdark", tests: []string{"bench/...", "deploy/hostnet"}}, // only tests
 		// serve is a peer of the guard, not a part. Who listens at an address is asked in
 		// one place.
-		{path: "deploy/guard", may: []string{"deploy/hostnet", "forwarder/listener"}},
+		{path: "deploy/guard", may: []string{"deploy/hostnet", "forwarder/listener"}, tests: []string{"bench/space"}},
 
 		// How we know what it does. The ruler is not made of what it measures.
 		{

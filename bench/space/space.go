@@ -37,16 +37,36 @@ func New(t testing.TB) Space {
 		return err
 	})
 	Needs(t, "netns", err == nil)
+	s.open(t)
+	// Else a link says nothing for seconds, while it looks for its address elsewhere.
+	s.Sysctl(t, "ipv6/conf/default/accept_dad", "0")
+	s.Sysctl(t, "ipv6/conf/default/dad_transmits", "0")
+	return s
+}
+
+// Here is the namespace of this process, which a test that is Alone has for itself,
+// with its loopback up.
+func Here(t testing.TB) Space {
+	t.Helper()
+	file, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Space{file: file}
+	s.open(t)
+	return s
+}
+
+// open makes a namespace ready for use until the test ends.
+func (s *Space) open(t testing.TB) {
+	t.Helper()
 	t.Cleanup(func() { _ = s.file.Close() })
+	var err error
 	if s.nl, err = netlink.NewHandleAt(netns.NsHandle(s.FD())); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.nl.Close)
 	s.Up(t, "lo")
-	// Else a link says nothing for seconds, while it looks for its address elsewhere.
-	s.Sysctl(t, "ipv6/conf/default/accept_dad", "0")
-	s.Sysctl(t, "ipv6/conf/default/dad_transmits", "0")
-	return s
 }
 
 // OnThread runs f on a thread of its own, which ends with it.

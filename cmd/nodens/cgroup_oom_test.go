@@ -14,6 +14,7 @@ import (
 
 	"github.com/nodens-dns/nodens/bench/load"
 	"github.com/nodens-dns/nodens/bench/names"
+	"github.com/nodens-dns/nodens/bench/space"
 )
 
 // TestTightCgroup churns a cache that is configured larger than its cgroup allows the
@@ -22,7 +23,7 @@ func TestTightCgroup(t *testing.T) {
 	if testing.Short() {
 		t.Skip("churns for some seconds")
 	}
-	needs(t, "root", os.Geteuid() == 0)
+	space.Needs(t, "root", os.Geteuid() == 0)
 	const allowed = 80 << 20
 	group := filepath.Join("/sys/fs/cgroup/memory", fmt.Sprintf("nodens-test-%d", os.Getpid()))
 	if err := os.Mkdir(group, 0o755); err != nil {

@@ -12,13 +12,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/miekg/dns"
+
+	"github.com/nodens-dns/nodens/bench/space"
 )
 
 // TestMain lets a test start this very binary as the daemon, or as a program
@@ -31,19 +32,6 @@ func TestMain(m *testing.M) {
 		lookUp(os.Args[1])
 	}
 	os.Exit(m.Run())
-}
-
-// needs skips the test where something is missing, or fails it where
-// NODENS_REQUIRE counts on it.
-func needs(t *testing.T, what string, there bool) {
-	t.Helper()
-	switch {
-	case there:
-	case slices.Contains(strings.Split(os.Getenv("NODENS_REQUIRE"), ","), what):
-		t.Fatalf("this run counts on %s, and it is missing", what)
-	default:
-		t.Skipf("needs %s", what)
-	}
 }
 
 func installed(programs ...string) bool {
@@ -109,7 +97,7 @@ _http._tcp.web.default.svc 30 IN SRV 0 100 80 web.default.svc
 func startCoreDNS(t *testing.T) netip.AddrPort {
 	t.Helper()
 	binary := os.Getenv("NODENS_COREDNS")
-	needs(t, "coredns", binary != "" && installed(binary))
+	space.Needs(t, "coredns", binary != "" && installed(binary))
 	dir, at := t.TempDir(), freeAddress(t, "127.0.0.1")
 	var zone strings.Builder
 	zone.WriteString(clusterZone)
@@ -180,7 +168,7 @@ func TestClients(t *testing.T) {
 	for _, tt := range tests {
 		for _, pass := range []string{"miss", "hit"} {
 			t.Run(pass+" "+tt.name+" "+strings.Join(tt.args[3:], " "), func(t *testing.T) {
-				needs(t, tt.name, installed(tt.name))
+				space.Needs(t, tt.name, installed(tt.name))
 				out := runClient(t, nil, tt.name, tt.args...)
 				for rest := out; len(tt.want) > 0; tt.want = tt.want[1:] {
 					_, after, found := strings.Cut(rest, tt.want[0])
@@ -208,7 +196,7 @@ func runClient(t *testing.T, attr *syscall.SysProcAttr, name string, args ...str
 }
 
 func TestDnsperf(t *testing.T) {
-	needs(t, "dnsperf", installed("dnsperf"))
+	space.Needs(t, "dnsperf", installed("dnsperf"))
 	server := startCoreDNS(t)
 	at := freeAddress(t, "127.0.0.1")
 	startNodens(t, at, server)
@@ -255,8 +243,8 @@ func TestGoResolver(t *testing.T) {
 // TestGlibc asks with the C library's own resolver, which knows no port but
 // 53 and reads only /etc/resolv.conf: both are put in place for it alone.
 func TestGlibc(t *testing.T) {
-	needs(t, "root", os.Geteuid() == 0)
-	needs(t, "getent", installed("unshare", "getent", "mount"))
+	space.Needs(t, "root", os.Geteuid() == 0)
+	space.Needs(t, "getent", installed("unshare", "getent", "mount"))
 	server := startCoreDNS(t)
 	at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, byte(64 + rand.IntN(128)), byte(rand.IntN(256)), 1}), 53)
 	startNodens(t, at, server)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/forwarder/dnstest"
 )
 
@@ -276,7 +277,7 @@ func nodensRival(t *testing.T) *rival {
 
 func coreDNSRival(t *testing.T) *rival {
 	binary := os.Getenv("NODENS_COREDNS")
-	needs(t, "coredns", binary != "" && installed(binary))
+	space.Needs(t, "coredns", binary != "" && installed(binary))
 	server, at, path := dnstest.Serve(t, authority(t)), freeAddress(t, "127.0.0.1"), filepath.Join(t.TempDir(), "Corefile")
 	write(t, path, fmt.Sprintf(".:%d {\n bind %s\n cache\n forward . %s\n}\n", at.Port(), at.Addr(), server.Addr()))
 	startProcess(t, new(bytes.Buffer), nil, binary, "-conf", path)

@@ -11,13 +11,15 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
+	"github.com/nodens-dns/nodens/bench/space"
 )
 
 // The image's binary binds port 53 as another user than root, with the one
 // capability that the manifest adds, also where nothing may be gained by starting
 // a program (allowPrivilegeEscalation: false).
 func TestLowPortWithoutRoot(t *testing.T) {
-	needs(t, "root", os.Getuid() == 0 && installed("setcap", "setpriv"))
+	space.Needs(t, "root", os.Getuid() == 0 && installed("setcap", "setpriv"))
 	folder, err := os.MkdirTemp("/tmp", "nodens-low-") // where the other user can read
 	if err != nil {
 		t.Fatal(err)

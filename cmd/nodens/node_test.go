@@ -9,45 +9,22 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/miekg/dns"
-	"golang.org/x/sys/unix"
+
+	"github.com/nodens-dns/nodens/bench/space"
 )
 
-// insideVariable says that this process is on a node of its own.
-const insideVariable = "NODENS_TEST_INSIDE"
-
-// onNode runs the test again in a process with a network of its own, and there f.
+// onNode runs f in a process with a network of its own, which is the node.
 func onNode(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
-	if os.Getenv(insideVariable) != "" {
+	if space.Alone(t, "ip", "nft") {
 		f(t)
-		return
 	}
-	needs(t, "root", os.Geteuid() == 0)
-	needs(t, "ip", installed("ip"))
-	needs(t, "nft", installed("nft"))
-	c := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=2m")
-	c.Env = append(os.Environ(), insideVariable+"=1")
-	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
-	var out bytes.Buffer
-	c.Stdout, c.Stderr = &out, &out
-	runtime.LockOSThread() // the process ends with the thread that started it
-	defer runtime.UnlockOSThread()
-	err := c.Start()
-	needs(t, "netns", !errors.Is(err, unix.EPERM))
-	if err == nil {
-		err = c.Wait()
-	}
-	if err != nil {
-		t.Fatalf("on the node: %v\n%s", err, &out)
-	}
-	t.Log(out.String())
 }
 
 func shell(t *testing.T, line string) string {

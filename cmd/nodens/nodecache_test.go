@@ -19,6 +19,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/nodens-dns/nodens/bench/space"
 )
 
 // deployment is node-cache as somebody deploys it: the arguments, and the files that
@@ -125,9 +127,9 @@ type place struct {
 // thread ends with the test.
 func newPlace(t *testing.T) *place {
 	t.Helper()
-	needs(t, "root", os.Geteuid() == 0)
+	space.Needs(t, "root", os.Geteuid() == 0)
 	runtime.LockOSThread()
-	needs(t, "netns", unix.Unshare(unix.CLONE_NEWNET) == nil)
+	space.Needs(t, "netns", unix.Unshare(unix.CLONE_NEWNET) == nil)
 	serversBeside(t)(t)
 	n := &place{t: t, root: t.TempDir()}
 	for _, folder := range []string{"etc/coredns", "etc/kube-dns", "tmp", "run", "var/lib", "dev"} {
@@ -248,7 +250,7 @@ func (n *place) answers(at, name string) (got string) {
 // node of its own: it answers where pods ask, serves metrics and health checks where
 // they are looked for, and takes its interface away again.
 func TestDeployments(t *testing.T) {
-	needs(t, "root", os.Geteuid() == 0)
+	space.Needs(t, "root", os.Geteuid() == 0)
 	binary := buildBinary(t)
 	t.Run("signals", func(t *testing.T) { nodeCacheSignals(t, binary) })
 	for name, d := range deployments(t) {

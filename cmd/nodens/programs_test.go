@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/forwarder/dnstest"
 )
 
@@ -56,7 +57,7 @@ func always(habit string) func(*testing.T, []string) string {
 func muslHabit(t *testing.T, _ []string) string {
 	t.Helper()
 	loaders, _ := filepath.Glob("/lib/ld-musl-*.so.1")
-	needs(t, "musl-gcc", len(loaders) > 0)
+	space.Needs(t, "musl-gcc", len(loaders) > 0)
 	out, _ := exec.Command(loaders[0]).CombinedOutput() // without a program it fails
 	t.Logf("%s", out)
 	for _, before := range []string{"Version 1.1.", "Version 1.2.0", "Version 1.2.1", "Version 1.2.2", "Version 1.2.3"} {
@@ -141,8 +142,8 @@ func lookUp(name string) {
 // TestPrograms has real programs meet each situation of a server: what they
 // find, and how many queries that takes. A program that is missing skips.
 func TestPrograms(t *testing.T) {
-	needs(t, "root", os.Geteuid() == 0)
-	needs(t, "unshare", installed("unshare", "mount"))
+	space.Needs(t, "root", os.Geteuid() == 0)
+	space.Needs(t, "unshare", installed("unshare", "mount"))
 	var ready []*looker
 	// Addresses that no other run of this test has: nodens shares its own.
 	high, low := byte(64+rand.IntN(128)), byte(rand.IntN(256))
@@ -150,7 +151,7 @@ func TestPrograms(t *testing.T) {
 		dir := t.TempDir()
 		t.Run(p.name, func(t *testing.T) {
 			for _, what := range p.needs {
-				needs(t, what, present(t, what))
+				space.Needs(t, what, present(t, what))
 			}
 			ready = append(ready, newLooker(t, p, netip.AddrFrom4([4]byte{127, high, low, byte(i + 1)}), dir))
 		})

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nodens-dns/nodens/bench/space"
 )
 
 // otherUser is who has the port first.
@@ -20,7 +22,7 @@ const otherUser = 65531
 // of a program that shares its port with itself.
 func heldBy(t *testing.T, uid int) (udp net.PacketConn, tcp net.Listener) {
 	t.Helper()
-	needs(t, "root", os.Geteuid() == 0)
+	space.Needs(t, "root", os.Geteuid() == 0)
 	config := net.ListenConfig{Control: sharePort}
 	config.SetMultipathTCP(false)
 	done := make(chan error, 1)

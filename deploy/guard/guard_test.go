@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 	"golang.org/x/sys/unix"
 
+	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/deploy/guard"
 	"github.com/nodens-dns/nodens/deploy/hostnet"
 )
@@ -320,7 +321,7 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 
 // TestStrangersAreTurnedAway by the user of the process.
 func TestStrangersAreTurnedAway(t *testing.T) {
-	needs(t, "root", os.Geteuid() == 0)
+	space.Needs(t, "root", os.Geteuid() == 0)
 	folder := t.TempDir()
 	for path := folder; path != "/tmp" && path != "/"; path = filepath.Dir(path) {
 		if err := os.Chmod(path, 0o755); err != nil {
@@ -330,7 +331,7 @@ func TestStrangersAreTurnedAway(t *testing.T) {
 	h := newHouse(t, folder, func(c *guard.Config) { c.UID = 4321 })
 	for uid, want := range map[int]bool{0: true, 4321: true, 1234: false} {
 		var conn net.Conn
-		err := onThread(func() (err error) {
+		err := space.OnThread(func() (err error) {
 			// Of this thread alone, which ends after this.
 			if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), uintptr(uid), ^uintptr(0)); errno != 0 {
 				return errno

@@ -2,14 +2,11 @@ package guard_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,131 +14,43 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
-	"golang.org/x/sys/unix"
+
+	"github.com/nodens-dns/nodens/bench/space"
 )
 
-// insideVariable says that this process is inside a node of its own.
-const insideVariable = "GUARD_TEST_INSIDE"
-
-// onNode runs the test again in a process of its own with a network of its own, which
-// is the node, and there f.
+// onNode runs f in a process with a network of its own, which is the node.
 func onNode(t *testing.T, f func(t *testing.T, n *node)) {
 	t.Helper()
-	if os.Getenv(insideVariable) != "" {
+	if space.Alone(t, "ip", "nft") {
 		f(t, newNode(t))
-		return
 	}
-	needs(t, "root", os.Geteuid() == 0)
-	for _, tool := range []string{"ip", "nft"} {
-		_, err := exec.LookPath(tool)
-		needs(t, tool, err == nil)
-	}
-	c := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=2m")
-	c.Env = append(os.Environ(), insideVariable+"=1")
-	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
-	var out bytes.Buffer
-	c.Stdout, c.Stderr = &out, &out
-	runtime.LockOSThread() // the process ends with the thread that started it
-	defer runtime.UnlockOSThread()
-	err := c.Start()
-	needs(t, "netns", !errors.Is(err, unix.EPERM))
-	if err == nil {
-		err = c.Wait()
-	}
-	if err != nil {
-		t.Fatalf("on the node: %v\n%s", err, &out)
-	}
-	t.Log(out.String())
 }
 
 // node is the network of this process: a pod that asks, and one that is CoreDNS.
 type node struct {
-	folder  string
-	own     *os.File // namespace; also of new threads
-	pod     *os.File
-	coredns *os.File
+	space.Space
+	folder       string
+	pod, coredns space.Space
 }
 
 func newNode(t *testing.T) *node {
 	t.Helper()
-	n := &node{folder: t.TempDir()}
-	var err error
-	if n.own, err = os.Open("/proc/thread-self/ns/net"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = n.own.Close() })
-	n.run(t, "ip", "link", "set", "lo", "up")
-	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	n.pod = n.newPod(t, "pod", "10.2.0.1/24", "10.2.0.7/24")
-	n.coredns = n.newPod(t, "dns", "10.1.0.1/24", coredns+"/24")
+	n := &node{Space: space.Here(t), folder: t.TempDir()}
+	n.Sysctl(t, "ipv4/ip_forward", "1")
+	n.pod = n.newPod(t, "pod", "10.2.0.1", "10.2.0.7")
+	n.coredns = n.newPod(t, "dns", "10.1.0.1", coredns)
 	return n
 }
 
 // newPod makes a namespace that a link leads to.
-func (n *node) newPod(t *testing.T, link, ours, theirs string) *os.File {
+func (n *node) newPod(t *testing.T, link, ours, theirs string) space.Space {
 	t.Helper()
-	var ns *os.File
-	err := onThread(func() (err error) {
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			return err
-		}
-		ns, err = os.Open("/proc/thread-self/ns/net")
-		if err != nil {
-			return err
-		}
-		// The process is no name for the node: this may be its first thread.
-		peer := fmt.Sprintf("ip link add eth0 type veth peer name %s netns /proc/%d/fd/%d", link, os.Getpid(), n.own.Fd())
-		for _, line := range []string{
-			peer, "ip link set lo up", "ip addr add " + theirs + " dev eth0", "ip link set eth0 up",
-			"ip route add default via " + strings.TrimSuffix(ours, "/24"),
-		} {
-			words := strings.Fields(line)
-			if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
-				return fmt.Errorf("%s: %w: %s", line, err, out)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = ns.Close() })
-	n.run(t, "ip", "addr", "add", ours, "dev", link)
-	n.run(t, "ip", "link", "set", link, "up")
-	return ns
-}
-
-// onThread runs f on a thread of its own, which ends with it.
-func onThread(f func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the runtime ends the thread
-		done <- f()
-	}()
-	return <-done
-}
-
-// within runs f in a namespace, or on the node for nil: a new thread is there.
-func within(ns *os.File, f func() error) error {
-	return onThread(func() error {
-		if ns != nil {
-			if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
-				return err
-			}
-		}
-		return f()
-	})
-}
-
-func (n *node) run(t *testing.T, words ...string) string {
-	t.Helper()
-	out, err := exec.Command(words[0], words[1:]...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v: %s", strings.Join(words, " "), err, out)
-	}
-	return string(out)
+	pod := space.New(t)
+	n.Veth(t, link, pod)
+	n.Address(t, link, ours+"/24")
+	pod.Address(t, "eth0", theirs+"/24")
+	pod.Route(t, "0.0.0.0/0", ours, "")
+	return pod
 }
 
 // process is another role of the test binary.
@@ -152,14 +61,14 @@ type process struct {
 
 // start starts a role and waits until it is ready, or, if it is not expected to be,
 // only until it runs.
-func (n *node) start(t *testing.T, ns *os.File, ready bool, words ...any) *process {
+func (n *node) start(t *testing.T, from space.Space, ready bool, words ...any) *process {
 	t.Helper()
 	p := &process{Cmd: exec.Command("/proc/self/exe")}
 	p.Env = append(os.Environ(), roleVariable+"="+strings.TrimSuffix(fmt.Sprintln(words...), "\n"))
 	p.Stderr = os.Stderr
 	out, err := p.StdoutPipe()
 	if err == nil {
-		err = within(ns, p.Start)
+		err = from.Try(p.Start)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -209,9 +118,9 @@ const (
 )
 
 // ask asks once from a namespace, from a fresh port.
-func ask(ns *os.File, network string, patience time.Duration) string {
+func ask(from space.Space, network string, patience time.Duration) string {
 	var reply *dns.Msg
-	err := within(ns, func() (err error) {
+	err := from.Try(func() (err error) {
 		client := &dns.Client{Net: network, Timeout: patience}
 		reply, _, err = client.ExchangeContext(context.Background(), new(dns.Msg).SetQuestion("a.example.", dns.TypeA), net.JoinHostPort(own, "53"))
 		return err
@@ -229,10 +138,10 @@ func ask(ns *os.File, network string, patience time.Duration) string {
 }
 
 // expect asks some times and wants the same answer each time.
-func expect(t *testing.T, what string, ns *os.File, want string) {
+func expect(t *testing.T, what string, from space.Space, want string) {
 	t.Helper()
 	for range 8 {
-		if got := ask(ns, "udp", time.Second); got != want {
+		if got := ask(from, "udp", time.Second); got != want {
 			t.Errorf("%s: %s answers, want %s", what, got, want)
 			return
 		}
@@ -241,12 +150,12 @@ func expect(t *testing.T, what string, ns *os.File, want string) {
 
 // until asks until the same one has answered several times in a row, and returns how
 // long it took to the first of these.
-func until(t *testing.T, what string, ns *os.File, want string, limit time.Duration) time.Duration {
+func until(t *testing.T, what string, from space.Space, want string, limit time.Duration) time.Duration {
 	t.Helper()
 	began := time.Now()
 	var first time.Duration
 	for row := 0; row < 8; {
-		got := ask(ns, "udp", 100*time.Millisecond)
+		got := ask(from, "udp", 100*time.Millisecond)
 		switch {
 		case got != want:
 			row = 0
@@ -268,7 +177,7 @@ func until(t *testing.T, what string, ns *os.File, want string, limit time.Durat
 // nftHas tells whether the rule set has a text.
 func (n *node) nftHas(t *testing.T, text string) bool {
 	t.Helper()
-	return strings.Contains(n.run(t, "nft", "list", "ruleset"), text)
+	return strings.Contains(n.Run(t, "nft", "list", "ruleset"), text)
 }
 
 // eventually waits for a condition.

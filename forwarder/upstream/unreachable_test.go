@@ -5,13 +5,12 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/forwarder/upstream"
 	"github.com/nodens-dns/nodens/forwarder/wire"
 )
@@ -19,7 +18,7 @@ import (
 // TestUnreachable has a neighbour that nobody answers for, so that the kernel
 // reports it unreachable after a moment, and then takes the route to it away.
 func TestUnreachable(t *testing.T) {
-	if !inNamespace(t) {
+	if !space.Alone(t, "ip") {
 		return
 	}
 	run(t, "ip link set lo up")
@@ -62,9 +61,7 @@ func askBeside(t *testing.T, gone string, most time.Duration) {
 // TestFullQueue has the kernel lose datagrams on their way out. They are lost as
 // others are, and say nothing of those before them.
 func TestFullQueue(t *testing.T) {
-	_, err := exec.LookPath("tc")
-	needs(t, "tc", err == nil)
-	if !inNamespace(t) {
+	if !space.Alone(t, "ip", "tc") {
 		return
 	}
 	run(t, "ip link set lo up")
@@ -82,40 +79,6 @@ func TestFullQueue(t *testing.T) {
 	asking.Wait()
 	if st := g.Status(); st.Retries != 0 || st.Targets[0].HardErrors != 0 || st.Targets[0].Sent != 60 {
 		t.Errorf("%d retries, %d hard errors, %d sent", st.Retries, st.Targets[0].HardErrors, st.Targets[0].Sent)
-	}
-}
-
-// inNamespace runs the test once more, as a process in a network namespace of its
-// own, and reports whether it is that process.
-func inNamespace(t *testing.T) bool {
-	t.Helper()
-	if os.Getenv("NODENS_NETNS_CHILD") != "" {
-		return true
-	}
-	needs(t, "root", os.Geteuid() == 0)
-	_, err := exec.LookPath("ip")
-	needs(t, "ip", err == nil)
-	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=1m")
-	child.Env = append(os.Environ(), "NODENS_NETNS_CHILD=1")
-	child.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
-	out, err := child.CombinedOutput()
-	needs(t, "netns", !strings.Contains(string(out), "operation not permitted") || err == nil)
-	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
-		t.Errorf("in a namespace: %v\n%s", err, out)
-	}
-	return false
-}
-
-// needs skips the test where something is missing, or fails it where
-// NODENS_REQUIRE counts on it.
-func needs(t *testing.T, what string, there bool) {
-	t.Helper()
-	switch {
-	case there:
-	case slices.Contains(strings.Split(os.Getenv("NODENS_REQUIRE"), ","), what):
-		t.Fatalf("this run counts on %s, and it is missing", what)
-	default:
-		t.Skipf("needs %s", what)
 	}
 }
 
