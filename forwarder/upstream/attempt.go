@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"bytes"
-	"math/rand/v2"
 	"time"
 
 	"github.com/nodens-dns/nodens/forwarder/wire"
@@ -103,7 +102,8 @@ type attempt struct {
 func (a *attempt) query() []byte { return a.frame[2:] }
 
 // write builds the query.
-func (a *attempt) write(q *wire.Query, udpSize uint16) {
+func (a *attempt) write(q *wire.Query, cfg *Config) {
+	udpSize := cfg.UDPSize
 	if a.plain {
 		udpSize = 0
 	}
@@ -112,7 +112,7 @@ func (a *attempt) write(q *wire.Query, udpSize uint16) {
 	a.frame[0], a.frame[1] = byte(n>>8), byte(n)
 	a.name = q.Name()
 	if a.mixed {
-		mixCase(a.query()[wire.HeaderLen:][:len(a.name)], rand.Uint64)
+		mixCase(a.query()[wire.HeaderLen:][:len(a.name)], cfg.Random)
 	}
 }
 

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 )
@@ -31,7 +32,7 @@ func TestBears(t *testing.T) {
 }
 
 func TestPaceCountsBusyTimesOnly(t *testing.T) {
-	s := newScore()
+	s := newScore(rand.Uint64)
 	replies := func(inFlight int32, every time.Duration) {
 		s.inFlight[fast].Store(inFlight)
 		for i := range 200 {
@@ -56,7 +57,7 @@ func TestPaceCountsBusyTimesOnly(t *testing.T) {
 }
 
 func TestLate(t *testing.T) {
-	s := newScore()
+	s := newScore(rand.Uint64)
 	if got := s.lateAt(0); got != 0 {
 		t.Errorf("%v before the first", got)
 	}

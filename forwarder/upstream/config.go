@@ -1,8 +1,10 @@
 package upstream
 
 import (
+	"context"
 	"crypto/x509"
 	"math/rand/v2"
+	"net"
 	"strconv"
 	"time"
 
@@ -29,6 +31,15 @@ type Config struct {
 	// Now is the time since an epoch of the caller's choosing, and never goes
 	// back. Default: since New was called.
 	Now func() time.Duration
+	// Random gives 64 random bits that nobody can guess, in any number of
+	// goroutines at the same time: IDs, sockets, the letters and labels of names,
+	// and all choices by chance come from it. Default: ChaCha8, seeded by the
+	// system.
+	Random func() uint64
+	// Dial opens what goes to servers, network "udp" or "tcp", and gives up when
+	// ctx ends; for udp it gives a connected socket of the kernel. Default: as
+	// [net.Dialer], without keepalives.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// External says that the servers are outside the cluster: names take long
 	// to resolve there and strangers may forge replies. It changes defaults.
 	External bool
@@ -146,8 +157,14 @@ func (c Config) withDefaults() Config {
 	if c.Now == nil {
 		c.Now = func() time.Duration { return time.Since(start) }
 	}
+	if c.Random == nil {
+		c.Random = rand.Uint64
+	}
+	if c.Dial == nil {
+		c.Dial = (&net.Dialer{KeepAlive: -1}).DialContext
+	}
 	if c.Node == "" {
-		c.Node = strconv.FormatUint(rand.Uint64(), 36)
+		c.Node = strconv.FormatUint(c.Random(), 36)
 	}
 	setDefault(&c.Budget, budget)
 	setDefault(&c.SlowBudget, max(slowBudget, c.Budget))

@@ -32,6 +32,7 @@ const (
 	ErrMismatch  Error = "the server sent something else than the reply over TCP"
 	ErrTLS       Error = "the server could not be spoken to over TLS: check its name and our certificate authorities"
 	ErrNoAddress Error = "the server has no address for this transport"
+	ErrNoSocket  Error = "the connection that Config.Dial gave is no socket of the kernel: give one for udp"
 	ErrTooMany   Error = "the group's bound on open sockets is reached: raise it or use fewer servers"
 	ErrFull      Error = "the server's TCP connections have as many queries in flight as they may"
 	ErrSilent    Error = "the server did not answer in time"

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 )
@@ -162,7 +163,7 @@ func TestNeverForEver(t *testing.T) {
 
 func TestScore(t *testing.T) {
 	t.Run("a silence counts only if nothing else was answered since", func(t *testing.T) {
-		s := newScore()
+		s := newScore(rand.Uint64)
 		s.replied(10*ms, true, false)
 		for range 5 {
 			s.missed(5*ms, 20*ms)
@@ -176,7 +177,7 @@ func TestScore(t *testing.T) {
 		}
 	})
 	t.Run("a reply that changes nothing allocates nothing", func(t *testing.T) {
-		s := newScore()
+		s := newScore(rand.Uint64)
 		s.missed(0, ms)
 		s.replied(2*ms, true, false)
 		if n := testing.AllocsPerRun(100, func() { s.replied(3*ms, true, false) }); n != 0 {
@@ -184,7 +185,7 @@ func TestScore(t *testing.T) {
 		}
 	})
 	t.Run("an ejection is told once", func(t *testing.T) {
-		s := newScore()
+		s := newScore(rand.Uint64)
 		if !s.failed(0, 0) || s.failed(0, ms) || s.missed(ms, 2*ms) {
 			t.Error("not exactly once")
 		}
@@ -192,6 +193,7 @@ func TestScore(t *testing.T) {
 }
 
 func TestProbePlan(t *testing.T) {
+	jittered := func(d time.Duration) time.Duration { return d }
 	type step struct {
 		at   time.Duration
 		want bool
@@ -204,7 +206,7 @@ func TestProbePlan(t *testing.T) {
 				t.Errorf("at %v: due %v", s.at, got)
 			}
 			if got {
-				p.sent(h, s.at, external)
+				p.sent(h, s.at, external, jittered)
 				p.next = s.at + probeAfter(p.number-1, external) // no jitter
 				p.busy = false
 			}
@@ -233,7 +235,7 @@ func TestProbePlan(t *testing.T) {
 		if !p.due(failed, 100*ms, false) {
 			t.Fatal("not due")
 		}
-		p.sent(failed, 100*ms, false)
+		p.sent(failed, 100*ms, false, jittered)
 		if p.due(failed, time.Hour, false) {
 			t.Error("due while one is on its way")
 		}

@@ -1,8 +1,8 @@
 package upstream
 
 import (
+	"encoding/binary"
 	"encoding/hex"
-	"math/rand/v2"
 	"net/netip"
 	"sync"
 	"time"
@@ -41,13 +41,11 @@ type loops struct {
 }
 
 // newName is a fresh name below a zone for a check of t, in place of its last.
-func (l *loops) newName(t *target, zone []byte) []byte {
+func (l *loops) newName(t *target, zone []byte, random func() uint64) []byte {
 	var name []byte
 	for range loopLabels {
-		var raw [loopLabel / 2]byte
-		for i := range raw {
-			raw[i] = byte(rand.Uint32()) // ChaCha8 seeded by the system
-		}
+		var raw [8]byte // two digits each
+		binary.NativeEndian.PutUint64(raw[:], random())
 		name = append(name, loopLabel)
 		name = hex.AppendEncode(name, raw[:])
 	}
@@ -103,5 +101,5 @@ func (g *Group) Looped(name []byte) (server netip.AddrPort, isNew, found bool) {
 // loopQuery is the next check of t.
 func (g *Group) loopQuery(t *target) wire.Query {
 	zone, _ := wire.AppendName(nil, g.cfg.LoopZone)
-	return queryFor(g.loops.newName(t, zone), wire.TypeTXT)
+	return queryFor(g.loops.newName(t, zone, g.cfg.Random), wire.TypeTXT)
 }

@@ -1,9 +1,6 @@
 package upstream
 
-import (
-	"math/rand/v2"
-	"time"
-)
+import "time"
 
 // drainingRetry is how long the silence of a server that is about to go is
 // borne.
@@ -41,7 +38,7 @@ func (x *exchange) attempt() {
 			break
 		}
 		if x.held = !x.mayAsk(); x.held {
-			x.nextAt = x.now + holdMin + rand.N(holdMax-holdMin)
+			x.nextAt = x.now + holdMin + time.Duration(x.group.random().Int64N(int64(holdMax-holdMin)))
 			return
 		}
 		t := x.targets[i]
@@ -142,7 +139,8 @@ func (x *exchange) chooseIndex() (index int, spilled bool) {
 		w.past = int(x.slots[0].to.tier)
 	}
 	if len(x.cands) > 1 {
-		w.random = [3]float64{rand.Float64(), rand.Float64(), rand.Float64()}
+		random := x.group.random()
+		w.random = [3]float64{random.Float64(), random.Float64(), random.Float64()}
 	}
 	if !cfg.External && !allOut(x.cands) {
 		panicked(x.cands)
@@ -158,7 +156,7 @@ func (x *exchange) look() {
 	for _, t := range x.targets {
 		c := t.candidate(&x.group.cfg, x.now, x.class)
 		if share := t.score.state().share(x.now); share < 1 && !c.out && !x.group.cfg.External {
-			c.resting = rand.Float64() >= share
+			c.resting = x.group.random().Float64() >= share
 		}
 		for i := range x.slots[:x.made] {
 			if a := &x.slots[i]; a.to.addr == t.addr {

@@ -67,7 +67,7 @@ func (p *probePlan) due(h health, now time.Duration, external bool) bool {
 }
 
 // sent sets the time of the next probe when one goes out.
-func (p *probePlan) sent(h health, now time.Duration, external bool) {
+func (p *probePlan) sent(h health, now time.Duration, external bool, jittered func(time.Duration) time.Duration) {
 	p.busy = true
 	switch {
 	case !h.out:
@@ -159,7 +159,7 @@ func (p *prober) round(now time.Duration) time.Duration {
 	for _, plan := range p.plans {
 		h := plan.target.score.state()
 		if plan.due(h, now, external) && plan.target.score.barred(now) == 0 {
-			plan.sent(h, now, external)
+			plan.sent(h, now, external, p.group.jittered)
 			p.start(plan.target)
 		}
 		if p.group.cfg.LoopZone != "" {
@@ -188,7 +188,7 @@ func (p *prober) follow(now time.Duration) {
 		steady := p.steady(t, tiers[t.tier])
 		if steady != plan.steady {
 			plan.steady = steady
-			plan.next = now + jittered(steady)
+			plan.next = now + p.group.jittered(steady)
 		}
 		if t.member.State == Ready {
 			tiers[t.tier]++
@@ -226,7 +226,7 @@ func (p *prober) checkLoop(plan *probePlan, now time.Duration) time.Duration {
 		return plan.loopAt - now
 	}
 	plan.loops++
-	next := jittered(loopAfter(plan.loops))
+	next := p.group.jittered(loopAfter(plan.loops))
 	plan.loopAt = now + next
 	p.group.routines.Go(func() {
 		q := p.group.loopQuery(t)

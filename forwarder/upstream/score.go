@@ -31,6 +31,8 @@ type score struct {
 
 	barredUntil atomic.Int64 // it leads back to us: not asked until then
 
+	random func() uint64 // Config.Random
+
 	*tally
 }
 
@@ -44,8 +46,8 @@ type tally struct {
 	replies                               [RCodeClasses]histogram
 }
 
-func newScore() *score {
-	s := &score{tally: new(tally)}
+func newScore(random func() uint64) *score {
+	s := &score{random: random, tally: new(tally)}
 	s.lastReply.Store(-1)
 	s.busyAt.Store(-1)
 	return s
@@ -151,7 +153,7 @@ func (s *score) step(next func(h health, asked, now time.Duration, jitter float6
 		if old != nil {
 			was = *old
 		}
-		h := next(was, asked, now, rand.Float64())
+		h := next(was, asked, now, rand.New(bits(s.random)).Float64())
 		if s.health.CompareAndSwap(old, &h) {
 			if h.out && !was.out {
 				s.ejections.Add(1)

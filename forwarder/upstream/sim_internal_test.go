@@ -170,7 +170,7 @@ func (w *simWorld) node(own int, servers []*simServer) *Group {
 			tier, delay = NodeTier, simNear
 		}
 		addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 53)
-		t := &target{member: Member{UDP: addr}, addr: addr, tier: uint8(tier), score: newScore()}
+		t := &target{member: Member{UDP: addr}, addr: addr, tier: uint8(tier), score: newScore(g.cfg.Random)}
 		t.score.near.Store(tier == NodeTier)
 		t.paths[udpPath] = &simPath{
 			group: g, score: t.score, server: s, delay: delay, loss: w.loss, jitter: w.jitter,

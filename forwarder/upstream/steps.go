@@ -41,7 +41,7 @@ func (x *exchange) put(a *attempt) {
 	a.borne = a.retry
 	a.sentAt, a.endAt = x.now, x.endAt
 	a.class, a.speaks = x.class, x.speaks
-	a.write(x.q, cfg.UDPSize)
+	a.write(x.q, cfg)
 	a.to.score.inFlight[a.class].Add(1)
 	a.progress = waiting
 	p := a.to.path(a.byTCP, a.alt)

@@ -50,7 +50,7 @@ func newTarget(g *Group, m Member, tier int, old *target) *target {
 	if old != nil {
 		t.score = old.score
 	} else {
-		t.score = newScore()
+		t.score = newScore(g.cfg.Random)
 		if counted := g.tallies[t.addr]; counted != nil {
 			t.score.tally = counted
 		}

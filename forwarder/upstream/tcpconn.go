@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"sync"
@@ -40,7 +39,7 @@ type owed struct {
 
 func newTCPConn(p *tcpPool, now time.Duration) *tcpConn {
 	return &tcpConn{
-		pool: p, expires: now + jittered(p.group.cfg.TCPAge),
+		pool: p, expires: now + p.group.jittered(p.group.cfg.TCPAge),
 		pending: map[uint16]owed{},
 	}
 }
@@ -98,7 +97,7 @@ func (c *tcpConn) register(a *attempt, now time.Duration) (conn net.Conn, ok boo
 
 func (c *tcpConn) freeID() uint16 {
 	for {
-		id := uint16(rand.Uint32())
+		id := uint16(c.pool.group.cfg.Random())
 		if _, used := c.pending[id]; !used {
 			return id
 		}

@@ -25,8 +25,7 @@ func tlsConfig(cfg *Config, name string) *tls.Config {
 func (p *tcpPool) connect() (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(p.group.ctx, p.group.cfg.TCPDial)
 	defer cancel()
-	dialer := net.Dialer{KeepAlive: -1}
-	conn, err := dialer.DialContext(ctx, "tcp", p.addr.String())
+	conn, err := p.group.cfg.Dial(ctx, "tcp", p.addr.String())
 	if err != nil || p.tls == nil {
 		return conn, err
 	}

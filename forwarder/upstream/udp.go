@@ -1,8 +1,6 @@
 package upstream
 
 import (
-	"math/rand/v2"
-	"net"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -50,7 +48,7 @@ func (p *udpPool) send(a *attempt, now time.Duration) error {
 
 // socket is a random one of the sockets, opened if it is not.
 func (p *udpPool) socket(now time.Duration) (*udpSocket, error) {
-	i := rand.IntN(len(p.slots))
+	i := p.group.random().IntN(len(p.slots))
 	if s := p.slots[i].Load(); s != nil && s.usable(now) {
 		return s, nil
 	}
@@ -83,7 +81,7 @@ func (p *udpPool) dial(now time.Duration) (*udpSocket, error) {
 	if !p.group.mayOpen() {
 		return nil, ErrTooMany
 	}
-	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(p.addr))
+	conn, err := p.group.cfg.Dial(p.group.ctx, "udp", p.addr.String())
 	if err != nil {
 		p.group.open.Add(-1)
 		return nil, err

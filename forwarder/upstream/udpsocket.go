@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"errors"
-	"math/rand/v2"
 	"net"
 	"os"
 	"sync"
@@ -18,7 +17,7 @@ import (
 // a new way through whatever keeps state on the path.
 type udpSocket struct {
 	pool    *udpPool
-	conn    *net.UDPConn
+	conn    net.Conn
 	raw     syscall.RawConn
 	expires time.Duration
 	retired atomic.Bool // takes no more queries
@@ -49,8 +48,12 @@ type asked struct {
 	speaks bool // for the target, as the attempt's
 }
 
-func newUDPSocket(p *udpPool, conn *net.UDPConn, now time.Duration) (*udpSocket, error) {
-	raw, err := conn.SyscallConn()
+func newUDPSocket(p *udpPool, conn net.Conn, now time.Duration) (*udpSocket, error) {
+	plain, ok := conn.(syscall.Conn)
+	if !ok {
+		return nil, errors.Join(ErrNoSocket, conn.Close())
+	}
+	raw, err := plain.SyscallConn()
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
@@ -61,7 +64,7 @@ func newUDPSocket(p *udpPool, conn *net.UDPConn, now time.Duration) (*udpSocket,
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	life := jittered(p.group.cfg.SocketAge)
+	life := p.group.jittered(p.group.cfg.SocketAge)
 	// The reader, too, sees to the age, for sockets that nobody uses.
 	if err := conn.SetReadDeadline(time.Now().Add(life)); err != nil {
 		return nil, errors.Join(err, conn.Close())
@@ -72,11 +75,6 @@ func newUDPSocket(p *udpPool, conn *net.UDPConn, now time.Duration) (*udpSocket,
 	}
 	s.writeOut = s.writeTo
 	return s, nil
-}
-
-// jittered is d within a quarter.
-func jittered(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * (0.75 + 0.5*rand.Float64()))
 }
 
 func (s *udpSocket) usable(now time.Duration) bool { return !s.retired.Load() && now < s.expires }
@@ -122,7 +120,7 @@ func (s *udpSocket) register(a *attempt, now time.Duration) bool {
 // query was answered. At least half of all IDs are free, so the loop is short.
 func (s *udpSocket) freeID() uint16 {
 	for {
-		id := uint16(rand.Uint32()) // ChaCha8 seeded by the system
+		id := uint16(s.pool.group.cfg.Random())
 		if _, used := s.pending[id]; !used {
 			return id
 		}

@@ -3,7 +3,6 @@ package upstream
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"net"
 	"os"
 	"time"
@@ -104,8 +103,9 @@ func (w *watch) dial(ctx context.Context) (net.Conn, error) {
 	if !w.group.mayOpen() {
 		return nil, ErrTooMany
 	}
-	dialer := net.Dialer{Timeout: w.group.cfg.TCPDial, KeepAlive: -1}
-	conn, err := dialer.DialContext(ctx, "tcp", w.addr)
+	ctx, cancel := context.WithTimeout(ctx, w.group.cfg.TCPDial)
+	defer cancel()
+	conn, err := w.group.cfg.Dial(ctx, "tcp", w.addr)
 	if err != nil {
 		w.group.open.Add(-1)
 	}
@@ -120,7 +120,7 @@ func (w *watch) hold(ctx context.Context, conn net.Conn) (answered bool) {
 	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })()
 	var buf [512]byte
 	for silences := 0; silences < missesToEject && ctx.Err() == nil; silences++ {
-		wire.SetID(w.frame[2:], uint16(rand.Uint32()))
+		wire.SetID(w.frame[2:], uint16(w.group.cfg.Random()))
 		if _, err := conn.Write(w.frame); err != nil {
 			return answered
 		}
