@@ -29,6 +29,8 @@
 //     reply;
 //   - the probes' socket, which is served from the start to the end;
 //   - with a guard, its connection, which begins before all others and ends last;
+//   - in nodens doctor one for each server that is asked at once, one that lists the
+//     endpoints, and one that asks from outside: it waits for all of them;
 //   - in nodens guard one for each task: metrics, guard, readiness;
 //   - one for each address of the HTTP side, and one that asks the first address for
 //     health checks;

@@ -37,7 +37,11 @@ type visit struct {
 	config   Config
 	host     *hostnet.Host
 	state    hostnet.State
+	root     string // before the paths of the system's files; "" outside tests
 	findings []finding
+
+	report    *report  // of the daemon that runs; nil = none does
+	firewalls []string // chains that may be one
 }
 
 func (v *visit) find(s severity, check, says, do string) {
@@ -53,7 +57,7 @@ func (w warned) Error() string {
 
 // doctorCommand is nodens doctor. Its exit status is 0 when all is good, 1 when
 // something is bad, 3 when there are only warnings.
-func doctorCommand(_ context.Context, s surroundings, args []string) error {
+func doctorCommand(ctx context.Context, s surroundings, args []string) error {
 	flags := flag.NewFlagSet("nodens doctor", flag.ContinueOnError)
 	path := flags.String("config", "", "the configuration `FILE` that this node should serve; without it the defaults")
 	format := flags.String("o", "text", "the `FORMAT` of the output, text or json")
@@ -75,13 +79,23 @@ func doctorCommand(_ context.Context, s surroundings, args []string) error {
 		return err
 	}
 	defer v.host.Close()
-	for _, look := range []func(){v.capability, v.kernel, v.links, v.ports, v.found, v.fallbackFile, v.guard, v.buffers} {
-		look()
-	}
+	v.look(ctx)
 	if err := v.print(s.stdout, *format); err != nil {
 		return err
 	}
 	return v.verdict()
+}
+
+// look looks at everything: the kernel, what is on the node, and who should answer.
+func (v *visit) look(ctx context.Context) {
+	for _, look := range []func(){
+		v.capability, v.kernel, v.links, v.buffers, v.ports, v.found, v.owners, v.fallbackFile, v.guard, v.resolvers,
+	} {
+		look()
+	}
+	for _, look := range []func(context.Context){v.others, v.daemon, v.api, v.servers, v.outside} {
+		look(ctx)
+	}
 }
 
 func (v *visit) print(w io.Writer, format string) error {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/nodens-dns/nodens/deploy/guard"
 	"github.com/nodens-dns/nodens/deploy/hostnet"
-	"github.com/nodens-dns/nodens/forwarder/listener"
 )
 
 // capability looks whether this process may look at all.
@@ -108,40 +107,6 @@ func legacyHint() string {
 		}
 	}
 	return ""
-}
-
-// ports looks who has the port.
-func (v *visit) ports() {
-	strangers := 0
-	for _, at := range v.listens() {
-		for proto, name := range map[listener.Proto]string{listener.ProtoUDP: "UDP", listener.ProtoTCP: "TCP"} {
-			do := fmt.Sprintf("'ss -lntup sport = :%d' names the program", at.Port())
-			for _, h := range listener.Holders(proto, at) {
-				ours := h.UID == v.config.Host.UID || h.UID == 0
-				switch {
-				case h.Wildcard && !at.Addr().IsUnspecified():
-					strangers++
-					v.find(warning, "port", fmt.Sprintf("user %d listens at every address, port %d over %s", h.UID, at.Port(), name),
-						"queries to "+at.Addr().String()+" reach nodens all the same; if nodens cannot start, stop the other: "+do)
-				case !ours:
-					strangers++
-					v.find(warning, "port", fmt.Sprintf("user %d listens at %v over %s", h.UID, at, name),
-						"two users cannot share an address, nodens waits for it: "+do)
-				}
-			}
-		}
-	}
-	if strangers == 0 {
-		v.find(fine, "port", "nobody else is in the way", "")
-	}
-}
-
-// listens are the listen addresses, or the usual one.
-func (v *visit) listens() []netip.AddrPort {
-	if v.config.Path == "" {
-		return []netip.AddrPort{netip.MustParseAddrPort("169.254.20.10:53")}
-	}
-	return v.config.Listen
 }
 
 func (v *visit) fallbackFile() {

@@ -242,7 +242,8 @@ func TestDoctorAndCleanup(t *testing.T) {
 		if !strings.Contains(shell(t, "ip -d link show nodens"), "dummy") {
 			status = 3 // this kernel has no dummy links
 		}
-		expect("all is well", status, "fine     guard: process ")
+		expect("all is well", status, "fine     guard: process ", "fine     daemon: nodens ", "fine     servers: each of 1 answers",
+			"fine     firewall: 169.254.20.10:53 answers", "fine     link owner: ", "fine     port: ", "fine     kube-proxy: ")
 		if got, text := runSelf("cleanup", "-config", config); got != 1 || !strings.Contains(text, "a guard runs here") {
 			t.Errorf("cleanup beside a guard: %d, %s", got, text)
 		}
@@ -273,13 +274,13 @@ func TestDoctorAndCleanup(t *testing.T) {
 		// Somebody else's things are told and left alone.
 		shell(t, "ip link add nodens type bridge")
 		shell(t, "ip addr add 169.254.20.10/32 dev lo")
-		stranger, err := net.ListenPacket("udp4", "0.0.0.0:53")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer stranger.Close()
+		stranger := filepath.Join(folder, "dnsmasq")
+		copyProgram(t, stranger)
+		write(t, folder+"/stranger.yaml", "version: v1\nlisten: [\"0.0.0.0:53\"]\nadmin: {address: \"127.0.0.1:9999\"}\nroutes: [{zones: [.], servers: [192.0.2.1]}]\n")
+		startProcess(t, &bytes.Buffer{}, []string{"NODENS_TEST_MAIN=1"}, stranger, "serve", "-config", folder+"/stranger.yaml")
+		untilOneAnswers(t, "the stranger", byNodens)
 		expect("somebody else's", 1, "bad      link name: link nodens is there and of kind bridge", "warning  address: 169.254.20.10 is on link lo already",
-			"warning  port: user 0 listens at every address, port 53 over UDP")
+			"warning  port: user 0 (dnsmasq, process ", ") listens at every address, port 53 over UDP")
 		if got, text = runSelf("cleanup"); got != 0 || !strings.Contains(shell(t, "ip -o link show"), "nodens") {
 			t.Errorf("cleanup took a link of somebody else: %d, %s", got, text)
 		}
