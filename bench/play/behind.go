@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
-	"strings"
 
 	"github.com/nodens-dns/nodens/bench/names"
 	"github.com/nodens-dns/nodens/bench/scenarios"
@@ -23,8 +21,9 @@ type behind struct {
 // backend is one server with its conditions in the API.
 type backend struct {
 	*upstream.Server
-	number                            int
-	gone, ready, serving, terminating bool
+	number int
+	shown  upstream.Endpoint
+	gone   bool // not shown at all
 }
 
 func startBehind(zone *names.Zone, s *scenarios.Scenario, at []netip.AddrPort, file string) (*behind, error) {
@@ -41,7 +40,7 @@ func startBehind(zone *names.Zone, s *scenarios.Scenario, at []netip.AddrPort, f
 		if err != nil {
 			return b, errors.Join(append(errs, err)...)
 		}
-		b.servers = append(b.servers, &backend{Server: server, number: i + 1, ready: true, serving: true})
+		b.servers = append(b.servers, &backend{Server: server, number: i + 1, shown: newEndpoint(i)})
 		errs = append(errs, server.Start())
 	}
 	return b, errors.Join(append(errs, b.publish())...)
@@ -87,16 +86,16 @@ func (s *backend) do(e scenarios.Event) error {
 	case scenarios.SetFaults:
 		return s.Set(e.Faults)
 	case scenarios.Terminate:
-		s.ready, s.terminating = false, true
+		s.shown.Ready, s.shown.Terminating = false, true
 	case scenarios.Remove:
 		s.Drain(context.Background(), 0)
 		s.gone = true
 	case scenarios.Kill:
 		s.Server.Kill()
 	case scenarios.Unready:
-		s.ready, s.serving = false, false
+		s.shown.Ready, s.shown.Serving = false, false
 	case scenarios.Start:
-		s.gone, s.ready, s.serving, s.terminating = false, true, true, false
+		s.gone, s.shown.Ready, s.shown.Serving, s.shown.Terminating = false, true, true, false
 		if !s.Up() {
 			return s.Server.Start()
 		}
@@ -105,43 +104,29 @@ func (s *backend) do(e scenarios.Event) error {
 	return nil
 }
 
-// publish writes the slices as the EndpointSlice controller would, one for each
-// server, since a slice has one port for all of its endpoints.
+// newEndpoint places the servers on the node n1 of the zone za, in the same zone, and
+// in another zone.
+func newEndpoint(i int) upstream.Endpoint {
+	return upstream.Endpoint{
+		Pod: fmt.Sprintf("coredns-%d", i+1), Node: fmt.Sprintf("n%d", i+1), Zone: [...]string{"za", "za", "zb"}[i],
+		Ready: true, Serving: true,
+	}
+}
+
+// publish shows the endpoints as they are now.
 func (b *behind) publish() error {
 	if b.file == "" {
 		return nil
 	}
-	var text strings.Builder
+	var shown []upstream.Endpoint
 	for _, s := range b.servers {
 		if !s.gone {
-			s.slice(&text)
+			s.shown.Addr = s.Addr()
+			shown = append(shown, s.shown)
 		}
 	}
-	next := b.file + ".next"
-	if err := os.WriteFile(next, []byte(text.String()), 0o644); err != nil {
-		return fmt.Errorf("play: write the endpoints: %w", err)
+	if err := upstream.Publish(b.file, shown); err != nil {
+		return fmt.Errorf("play: %w", err)
 	}
-	return os.Rename(next, b.file)
-}
-
-// slice places the servers on the node n1 of the zone za, in the same zone, and
-// in another zone.
-func (s *backend) slice(b *strings.Builder) {
-	at := s.Addr()
-	zone := [...]string{"za", "za", "zb"}[s.number-1]
-	fmt.Fprintf(b, `---
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: {name: kube-dns-%[1]d, namespace: kube-system, labels: {kubernetes.io/service-name: kube-dns}}
-addressType: IPv4
-ports:
-- {name: dns, protocol: UDP, port: %[2]d}
-- {name: dns-tcp, protocol: TCP, port: %[2]d}
-endpoints:
-- addresses: [%[3]s]
-  nodeName: n%[1]d
-  zone: %[4]s
-  conditions: {ready: %[5]t, serving: %[6]t, terminating: %[7]t}
-  targetRef: {kind: Pod, namespace: kube-system, name: coredns-%[1]d, uid: coredns-%[1]d}
-`, s.number, at.Port(), at.Addr(), zone, s.ready, s.serving, s.terminating)
+	return nil
 }

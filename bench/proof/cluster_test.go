@@ -7,12 +7,12 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/nodens-dns/nodens/bench/names"
+	"github.com/nodens-dns/nodens/bench/upstream"
 	"github.com/nodens-dns/nodens/bench/world"
 )
 
@@ -169,45 +169,21 @@ func (c *cluster) file(node int) string {
 	return filepath.Join(c.dir, fmt.Sprintf("endpoints-%d.yaml", node))
 }
 
-// publish writes the slices for every node, as a rename. A slice has one port
-// for all of its endpoints, so each pod has a slice of its own.
+// publish shows the pods to every node.
 func (c *cluster) publish() {
 	c.t.Helper()
-	var b strings.Builder
+	var shown []upstream.Endpoint
 	for _, p := range c.pods {
-		p.slice(&b)
-	}
-	if len(c.pods) == 0 {
-		b.WriteString("[]\n")
+		shown = append(shown, upstream.Endpoint{
+			Pod: p.name, Node: fmt.Sprintf("n%d", p.node), Zone: zoneOf(p.node), Addr: p.shown,
+			Hinted: true, Ready: p.ready, Serving: p.serving, Terminating: p.terminating,
+		})
 	}
 	for node := 1; node <= 3; node++ {
-		write(c.t, c.file(node)+".next", b.String())
-		if err := os.Rename(c.file(node)+".next", c.file(node)); err != nil {
+		if err := upstream.Publish(c.file(node), shown); err != nil {
 			c.t.Fatal(err)
 		}
 	}
-}
-
-func (p *pod) slice(b *strings.Builder) {
-	hints := ""
-	if p.ready { // the controller hints only these
-		hints = fmt.Sprintf("  hints: {forZones: [{name: %s}], forNodes: [{name: n%d}]}\n", zoneOf(p.node), p.node)
-	}
-	fmt.Fprintf(b, `---
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: {name: kube-dns-%[1]s, namespace: kube-system, labels: {kubernetes.io/service-name: kube-dns}}
-addressType: IPv4
-ports:
-- {name: dns, protocol: UDP, port: %[2]d}
-- {name: dns-tcp, protocol: TCP, port: %[2]d}
-endpoints:
-- addresses: [%[3]v]
-  nodeName: n%[4]d
-  zone: %[5]s
-%[6]s  conditions: {ready: %[7]t, serving: %[8]t, terminating: %[9]t}
-  targetRef: {kind: Pod, namespace: kube-system, name: %[1]s, uid: %[1]s}
-`, p.name, p.shown.Port(), p.shown.Addr(), p.node, zoneOf(p.node), hints, p.ready, p.serving, p.terminating)
 }
 
 // upgrade replaces a pod as a DaemonSet with maxUnavailable 1 does: deleted, a

@@ -6,6 +6,9 @@
 // allocates nothing, so that the server is never what a benchmark of misses
 // measures. With faults the same reply is dropped, spoilt, or kept for later.
 //
+// An [Endpoint] is what the Kubernetes API shows of a server, which differs from how it
+// is while it changes.
+//
 // A [Relay] puts loss, delay, jitter, reordering and duplication between any
 // client and any server; it knows no DNS.
 //

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -27,11 +25,9 @@ type demoCluster struct {
 
 // demoEndpoint is one CoreDNS pod with the conditions that the API shows of it.
 type demoEndpoint struct {
-	pod, node, zone string
-	server          *upstream.Server
-
-	gone                        bool // not in the slice
-	ready, serving, terminating bool
+	upstream.Endpoint
+	server *upstream.Server
+	gone   bool // not in the slices
 }
 
 // demoDelay is what a server takes to answer, on top of loopback: the network
@@ -44,7 +40,9 @@ func newDemoCluster(zone *names.Zone, dir string) (*demoCluster, error) {
 	c := &demoCluster{file: filepath.Join(dir, "endpoints.yaml")}
 	var errs []error
 	for i, at := range [...][2]string{{"n1", "za"}, {"n2", "za"}, {"n3", "zb"}} {
-		e := &demoEndpoint{pod: fmt.Sprintf("coredns-%d", i+1), node: at[0], zone: at[1], ready: true, serving: true}
+		e := &demoEndpoint{Endpoint: upstream.Endpoint{
+			Pod: fmt.Sprintf("coredns-%d", i+1), Node: at[0], Zone: at[1], Ready: true, Serving: true,
+		}}
 		var err error
 		e.server, err = startDemoServer(zone, fmt.Sprintf("127.0.0.%d", 11+i), demoDelays[i])
 		c.endpoints[i] = e
@@ -100,39 +98,16 @@ func (c *demoCluster) conditions() (all [3]string) {
 	return all
 }
 
-// publish writes the slices as the EndpointSlice controller would, one a pod,
-// since a slice has one port for all its endpoints.
+// publish shows the endpoints as they are now.
 func (c *demoCluster) publish() error {
-	var b strings.Builder
+	var shown []upstream.Endpoint
 	for _, e := range c.endpoints {
 		if !e.gone {
-			e.slice(&b)
+			e.Addr = e.server.Addr()
+			shown = append(shown, e.Endpoint)
 		}
 	}
-	next := c.file + ".next"
-	if err := os.WriteFile(next, []byte(b.String()), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(next, c.file)
-}
-
-func (e *demoEndpoint) slice(b *strings.Builder) {
-	at := e.server.Addr()
-	fmt.Fprintf(b, `---
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: {name: kube-dns-%[1]s, namespace: kube-system, labels: {kubernetes.io/service-name: kube-dns}}
-addressType: IPv4
-ports:
-- {name: dns, protocol: UDP, port: %[2]d}
-- {name: dns-tcp, protocol: TCP, port: %[2]d}
-endpoints:
-- addresses: [%[3]s]
-  nodeName: %[4]s
-  zone: %[5]s
-  conditions: {ready: %[6]t, serving: %[7]t, terminating: %[8]t}
-  targetRef: {kind: Pod, namespace: kube-system, name: %[1]s, uid: %[1]s}
-`, e.pod, at.Port(), at.Addr(), e.node, e.zone, e.ready, e.serving, e.terminating)
+	return upstream.Publish(c.file, shown)
 }
 
 // condition is what a person would call the endpoint's state in the API.
@@ -140,9 +115,9 @@ func (e *demoEndpoint) condition() string {
 	switch {
 	case e.gone:
 		return "gone"
-	case e.terminating:
+	case e.Terminating:
 		return "terminating"
-	case e.ready:
+	case e.Ready:
 		return "ready"
 	}
 	return "not ready"
@@ -182,7 +157,7 @@ func demoScript() ([]demoPhase, []demoStep) {
 
 func terminateLocal(_ context.Context, c *demoCluster) error {
 	e := c.local()
-	e.ready, e.terminating = false, true
+	e.Ready, e.Terminating = false, true
 	return c.publish()
 }
 
@@ -197,7 +172,7 @@ func readyLocal(_ context.Context, c *demoCluster) error {
 	if err := e.server.Start(); err != nil {
 		return err
 	}
-	e.gone, e.ready, e.serving, e.terminating = false, true, true, false
+	e.gone, e.Ready, e.Serving, e.Terminating = false, true, true, false
 	return c.publish()
 }
 
@@ -208,7 +183,7 @@ func crashLocal(_ context.Context, c *demoCluster) error {
 
 func unreadyLocal(_ context.Context, c *demoCluster) error {
 	e := c.local()
-	e.ready, e.serving = false, false
+	e.Ready, e.Serving = false, false
 	return c.publish()
 }
 

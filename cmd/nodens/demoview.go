@@ -165,7 +165,7 @@ func (v *demoView) draw(row demoRow, at time.Duration) {
 	shares, conditions := row.tierShares(), v.cluster.conditions()
 	for i, e := range v.cluster.endpoints {
 		fmt.Fprintf(&b, "  %-8s %s on %s/%s  %s %3.0f %%  API: %s\n",
-			[...]string{"node", "zone", "cluster"}[i], e.pod, e.node, e.zone, bar(shares[i], 30), shares[i], conditions[i])
+			[...]string{"node", "zone", "cluster"}[i], e.Pod, e.Node, e.Zone, bar(shares[i], 30), shares[i], conditions[i])
 	}
 	_, _ = io.WriteString(v.out, b.String())
 	v.drawn = strings.Count(b.String(), "\n")
