@@ -64,6 +64,9 @@ type Filter struct {
 	Slower time.Duration
 	// Every takes one of so many that are wanted. 0 and 1 take all.
 	Every uint64
+	// Routes are other filters for the routes of these indexes, in place of this
+	// one; a nil one wants nothing. Theirs are not looked at.
+	Routes map[int]*Filter
 }
 
 // matches reports whether an event is wanted.
@@ -96,15 +99,26 @@ type Taps struct {
 // Tap is one who watches.
 type Tap struct {
 	taps    *Taps
-	filter  Filter
+	rest    sample
+	routes  map[int]*sample
 	events  chan Event
-	wanted  atomic.Uint64
 	dropped atomic.Uint64
 }
 
-// takes reports whether a wanted event is the one of so many.
-func (t *Tap) takes() bool {
-	return t.filter.Every <= 1 || t.wanted.Add(1)%t.filter.Every == 0
+// sample takes one of so many events that a filter wants.
+type sample struct {
+	filter *Filter // nil: none is wanted
+	wanted atomic.Uint64
+}
+
+// takes reports whether an event is wanted, and the one of so many.
+func (t *Tap) takes(e *Event, folded []byte) bool {
+	s := t.routes[e.Route]
+	if s == nil {
+		s = &t.rest
+	}
+	f := s.filter
+	return f != nil && f.matches(e, folded) && (f.Every <= 1 || s.wanted.Add(1)%f.Every == 0)
 }
 
 // Open begins to watch. Whoever does ends it with Close. It fails when too many
@@ -119,7 +133,10 @@ func (t *Taps) Open(filter Filter) (*Tap, error) {
 	if len(list) >= maxTaps {
 		return nil, errors.New("too many watch already; end one of them")
 	}
-	tap := &Tap{taps: t, filter: filter, events: make(chan Event, tapEvents)}
+	tap := &Tap{taps: t, rest: sample{filter: &filter}, routes: make(map[int]*sample, len(filter.Routes)), events: make(chan Event, tapEvents)}
+	for route, other := range filter.Routes {
+		tap.routes[route] = &sample{filter: other}
+	}
 	list = append(list, tap)
 	t.list.Store(&list)
 	return tap, nil
@@ -175,7 +192,7 @@ func (f *Forwarder) show(list []*Tap, q *question, zone uint8, a answer, rcode w
 		folded = q.folded()
 	}
 	for _, t := range list {
-		if !t.filter.matches(&e, folded) || !t.takes() {
+		if !t.takes(&e, folded) {
 			continue
 		}
 		select {

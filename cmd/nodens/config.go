@@ -224,6 +224,8 @@ type RouteConfig struct {
 	Rules RulesConfig
 	// Search spares questions that clients ask because of their search lists.
 	Search SearchConfig
+	// QueryLog writes a sample of the route's queries to the log.
+	QueryLog RouteQueryLogConfig
 	// ForceTCP asks the servers over TCP only. Default false.
 	ForceTCP bool
 	// Timeout is the whole time for one query, retries included, 100 ms to
@@ -382,16 +384,17 @@ func defaultConfig() Config {
 func defaultRoute(cluster bool) RouteConfig {
 	kept := RouteCacheConfig{ServFailTTL: 5 * time.Second, StaleWait: time.Second, Prefetch: 5}
 	hosts := RulesConfig{Hosts: HostsConfig{TTL: time.Hour, Reverse: true}}
+	log := RouteQueryLogConfig{Every: asDaemon}
 	if cluster {
 		kept.MaxTTL, kept.MaxNegativeTTL = 30*time.Second, 5*time.Second
 		return RouteConfig{
 			Topology: TopologyConfig{UDPPort: "dns", TCPPort: "dns-tcp", Hints: "honor"},
 			Search:   SearchConfig{Prefetch: true},
-			Choose:   "balanced", Cache: kept, Rules: hosts, Timeout: 2 * time.Second, SocketsPerServer: 4,
+			Choose:   "balanced", Cache: kept, Rules: hosts, QueryLog: log, Timeout: 2 * time.Second, SocketsPerServer: 4,
 		}
 	}
 	kept.MaxTTL, kept.MaxNegativeTTL, kept.Stale = time.Hour, 30*time.Second, true
 	return RouteConfig{
-		Choose: "balanced", Cache: kept, Rules: hosts, Timeout: 4 * time.Second, Probe: ".", MixCase: true, SocketsPerServer: 32,
+		Choose: "balanced", Cache: kept, Rules: hosts, QueryLog: log, Timeout: 4 * time.Second, Probe: ".", MixCase: true, SocketsPerServer: 32,
 	}
 }

@@ -105,6 +105,7 @@ routes:
   timeout: 2s
   choose: sequential
   socketsPerServer: 8
+  queryLog: {every: 3, slower: 1ms}
   rewrite: [{name: DB.example, to: db.corp}, {suffix: a.example, to: b.example.}]
   answers:
   - {below: [X.example], match: "^a", types: [a, AAAA], records: ["60 A 192.0.2.1", "5 IN CNAME y.example."]}
@@ -170,6 +171,8 @@ stopGrace: 5s
 		},
 	}
 	want.Routes[0].Search = SearchConfig{Domain: "cluster.local.", Prefetch: true, Cut: true, Strict: true}
+	want.Routes[0].QueryLog, want.Routes[2].QueryLog = defaultRoute(true).QueryLog, defaultRoute(false).QueryLog
+	want.Routes[1].QueryLog = RouteQueryLogConfig{Every: 3, Slower: time.Millisecond}
 	want.Routes[0].Topology = defaultRoute(true).Topology
 	want.Routes[0].Topology.Domain = "cluster.local."
 	want.Routes[0].Topology.File = "/e.yaml"

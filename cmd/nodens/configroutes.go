@@ -29,6 +29,7 @@ func (f *configFile) route(path string, n *yaml.Node) RouteConfig {
 		"servers":          func(path string, n *yaml.Node) { f.serverList(path, n, &r.Servers, &r.TLSNames) },
 		"resolvConf":       f.to(&r.ResolvConf),
 		"cache":            func(path string, n *yaml.Node) { f.routeCache(path, n, &r.Cache) },
+		"queryLog":         f.routeQueryLog(&r.QueryLog),
 		"search":           func(path string, n *yaml.Node) { f.search(path, n, &r) },
 		"choose":           f.word(&r.Choose, "balanced", "fastest", "random", "sequential"),
 		"probe":            func(path string, n *yaml.Node) { f.name(path, n, &r.Probe) },

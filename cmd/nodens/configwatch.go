@@ -24,6 +24,19 @@ type QueryLogConfig struct {
 	PerSecond int
 }
 
+// RouteQueryLogConfig writes queries for the names of one route in place of those
+// that the daemon's QueryLog would take of them; one bound holds for all lines.
+type RouteQueryLogConfig struct {
+	// Every is how many of the route's queries that fit are taken for one line: 1
+	// for all, to 1000000; 0 for none. Default: what the daemon's QueryLog takes.
+	Every int
+	// Slower is the least time to the answer, 0 to 10 s. Default 0.
+	Slower time.Duration
+}
+
+// asDaemon is RouteQueryLogConfig.Every of a route that says nothing.
+const asDaemon = -1
+
 // DnstapConfig tells a collector of every query and its reply.
 type DnstapConfig struct {
 	// Address is the path of a unix socket or an IP address with a port. Default
@@ -43,6 +56,15 @@ func (f *configFile) queryLog() fields {
 		"below":     func(path string, n *yaml.Node) { f.name(path, n, &q.Below) },
 		"slower":    f.time(&q.Slower, 0, 10*time.Second),
 		"perSecond": f.number(&q.PerSecond, 1, 10_000),
+	}
+}
+
+func (f *configFile) routeQueryLog(q *RouteQueryLogConfig) reader {
+	return func(path string, n *yaml.Node) {
+		f.object(path, n, fields{
+			"every":  f.number(&q.Every, 0, 1_000_000),
+			"slower": f.time(&q.Slower, 0, 10*time.Second),
+		}, "every")
 	}
 }
 

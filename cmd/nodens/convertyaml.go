@@ -191,6 +191,10 @@ func routeNode(r *RouteConfig) *yaml.Node {
 	m.number("packetsPerSecond", r.PacketsPerSecond, d.PacketsPerSecond)
 	m.number("socketsPerServer", r.SocketsPerServer, d.SocketsPerServer)
 	addRules(m, &r.Rules)
+	log := newMap()
+	log.number("every", r.QueryLog.Every, d.QueryLog.Every)
+	log.time("slower", r.QueryLog.Slower, d.QueryLog.Slower)
+	m.section("queryLog", log)
 	m.section("cache", routeCacheNode(&r.Cache, &d.Cache))
 	return m.Node
 }

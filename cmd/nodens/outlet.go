@@ -45,8 +45,8 @@ func (d *daemon) runOutlets(ctx context.Context) error {
 
 // applyOutlets has the queries watched as a configuration says.
 func (d *daemon) applyOutlets(c, old *Config) {
-	if old == nil || c.QueryLog != old.QueryLog {
-		d.queryLog.apply(c.QueryLog, d.base)
+	if old == nil || !sameLog(c, old) {
+		d.queryLog.apply(c, d.base)
 	}
 	if old == nil || c.Dnstap != old.Dnstap || c.Node.Name != old.Node.Name {
 		d.collector.apply(c, d)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -20,23 +21,49 @@ type queryLog struct {
 }
 
 // apply logs as c says from now on.
-func (l *queryLog) apply(c QueryLogConfig, b base) {
-	if c.Every == 0 {
+func (l *queryLog) apply(c *Config, b base) {
+	filter, any := loggedOf(c)
+	if !any {
 		l.replace(nil)
 		return
 	}
+	most := c.QueryLog.PerSecond
 	l.replace(&task{"query log", func(ctx context.Context) error {
-		l.run(ctx, c, b)
+		l.run(ctx, filter, most, b)
 		return nil
 	}})
 }
 
-// run logs until ctx ends.
-func (l *queryLog) run(ctx context.Context, c QueryLogConfig, b base) {
-	filter := forwarder.Filter{Every: uint64(c.Every), Slower: c.Slower}
-	if c.Below != "" {
-		filter.Below, _ = wire.AppendName(nil, strings.ToLower(c.Below)) // it was checked when it was read
+// loggedOf says which queries are logged; any is false for none.
+func loggedOf(c *Config) (filter forwarder.Filter, any bool) {
+	q := &c.QueryLog
+	filter = forwarder.Filter{Every: uint64(q.Every), Slower: q.Slower, Routes: map[int]*forwarder.Filter{}}
+	if q.Below != "" {
+		filter.Below, _ = wire.AppendName(nil, strings.ToLower(q.Below)) // it was checked when it was read
 	}
+	any = q.Every > 0
+	for i := range c.Routes {
+		switch r := &c.Routes[i].QueryLog; {
+		case r.Every > 0:
+			filter.Routes[i] = &forwarder.Filter{Every: uint64(r.Every), Slower: r.Slower}
+			any = true
+		case r.Every == 0 || q.Every == 0:
+			filter.Routes[i] = nil
+		}
+	}
+	if q.Every == 0 {
+		filter.Routes[-1] = nil
+	}
+	return filter, any
+}
+
+// sameLog says that two configurations log the same.
+func sameLog(a, b *Config) bool {
+	return a.QueryLog == b.QueryLog && slices.EqualFunc(a.Routes, b.Routes, func(a, b RouteConfig) bool { return a.QueryLog == b.QueryLog })
+}
+
+// run logs until ctx ends, at most so many a second.
+func (l *queryLog) run(ctx context.Context, filter forwarder.Filter, most int, b base) {
 	tap, err := b.taps.Open(filter)
 	if err != nil {
 		b.log.Warn("queries are not logged", zap.Error(err))
@@ -46,14 +73,14 @@ func (l *queryLog) run(ctx context.Context, c QueryLogConfig, b base) {
 		tap.Close()
 		l.dropped.Add(tap.Dropped())
 	}()
-	left, second := c.PerSecond, time.NewTicker(time.Second)
+	left, second := most, time.NewTicker(time.Second)
 	defer second.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-second.C:
-			left = c.PerSecond
+			left = most
 		case e := <-tap.Events():
 			if left == 0 {
 				l.dropped.Add(1)

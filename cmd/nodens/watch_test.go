@@ -54,6 +54,38 @@ func TestQueryLog(t *testing.T) {
 	})
 }
 
+// TestQueryLogOfARoute: a route has a sample of its own, or none, whatever holds for
+// the others.
+func TestQueryLogOfARoute(t *testing.T) {
+	up := newScripted(t, 7, 0)
+	for _, tt := range []struct{ name, daemon, route, want string }{
+		{"a route alone", "{}", "{every: 1}", "a.own.test."},
+		{"all but a route", "{every: 1}", "{every: 0}", "a.test."},
+		{"a route in place of a name", "{every: 1, below: test}", "{every: 1000000}", "a.test."},
+		{"only slow ones", "{every: 1}", "{every: 1, slower: 10s}", "a.test."},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := serve(t, fmt.Sprintf("listen: [127.0.0.1:0]\nroutes: [{zones: [.], servers: [%[1]q]}, {zones: [own.test], servers: [%[1]q], queryLog: %[2]s}]\nqueryLog: %[3]s\n", up.address, tt.route, tt.daemon))
+			ask := func(names ...string) {
+				for _, name := range names {
+					h.expect("udp", h.address(0), name, 0, "NOERROR 192.0.2.7")
+				}
+			}
+			await(t, "the log", func() bool { ask(tt.want); return h.logs.FilterMessage("query").Len() > 0 })
+			ask("a.test.", "a.own.test.", "a.test.", "a.own.test.")
+			await(t, "the last line", func() bool {
+				ask(tt.want)
+				return h.logs.FilterMessage("query").Len() > 4
+			})
+			for _, line := range h.logs.FilterMessage("query").All() {
+				if got := line.ContextMap()["name"]; got != tt.want {
+					t.Errorf("a line about %v", got)
+				}
+			}
+		})
+	}
+}
+
 // TestDnstap: the collector hears of hits, misses and TCP.
 func TestDnstap(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tap.sock")
