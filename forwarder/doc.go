@@ -7,7 +7,8 @@
 // runs on a goroutine of its own, asks, and fills the cache; identical
 // questions that are being asked share one flight.
 //
-// An answer that has ended, or is about to, is asked for in a goroutine without
-// a client, started by refresh; each holds a place of its route's MaxInFlight.
-// Close waits for them. There are no others.
+// Goroutines (background.go): one for each question that is asked without a client,
+// since an answer has ended or is about to (refresh.go), or since the next names of a
+// search list will be asked for (ahead.go). Each holds a place of its route's
+// MaxInFlight, and Close waits for them. There are no others.
 package forwarder

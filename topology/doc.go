@@ -16,5 +16,6 @@
 //
 // Goroutines: [Watcher.Run] and [Keeper.Run] belong to the caller, who also owns
 // the one that runs the Source. While it restores, a Keeper has one for each of
-// at most ten endpoints it asks; they have ended when the attempt is over.
+// at most ten endpoints it asks, and one that waits for these; they have ended when
+// the attempt is over.
 package topology

@@ -15,6 +15,7 @@
 //   - guardcommand.go: the guard; watched.go: what the daemon has to do with it.
 //   - config.go: every setting with its default; configfile.go reads them.
 //   - corefile.go: a Corefile becomes the same Config; convert.go writes it out.
+//   - explain.go, tail.go, flush.go: what people ask of a daemon; doctor.go: of a node.
 //   - nodecache.go: node-cache's command line; nodecachehost.go: the node's network
 //     under it.
 //
@@ -27,6 +28,8 @@
 //     listener;
 //   - one for each configuration that was replaced, until its last query has its
 //     reply;
+//   - with queryLog one that writes the log, with dnstap one that sends, and one for
+//     each of these that a reload replaced, until it has ended;
 //   - the probes' socket, which is served from the start to the end;
 //   - with a guard, its connection, which begins before all others and ends last;
 //   - in nodens doctor one for each server that is asked at once, one that lists the
@@ -36,5 +39,7 @@
 //     health checks;
 //   - under node-cache's command line one for the guard's tasks or one that keeps the
 //     interface, and one for the signals that only node-cache knows;
+//   - in nodens doctor one for each of what it asks at once, which ends before the
+//     report;
 //   - those of net/http: one for each connection to an address of the HTTP side.
 package main

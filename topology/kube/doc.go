@@ -31,8 +31,8 @@
 //   - a connection whose packets vanish is noticed after 13 s
 //     (go test -run Silent -v).
 //
-// Goroutines: [Source.Run] and [Node.Run] are the caller's. While they run, the
-// client libraries run some of their own: the reader and the writer of the one
-// HTTP/2 connection, and three or four for each open watch. Those of a watch
+// Goroutines: [Source.Run] and [Node.Run] are the caller's. While they run, each open
+// watch has one of ours (tap.go) and three or four of the client libraries, which also
+// have the reader and the writer of the one HTTP/2 connection. Those of a watch
 // have ended when Run returns, or end with the reply they read.
 package kube
