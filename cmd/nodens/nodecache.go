@@ -47,6 +47,9 @@ func nodeCacheCommand(ctx context.Context, s surroundings, args []string) error 
 	}
 	level := zap.NewAtomicLevel()
 	d := newDaemon(newLogger(config.Log, level, s.stderr), level, s.getenv)
+	if err := giveUpPowers(); err != nil {
+		d.log.Warn("this process may do more than it needs", zap.Error(err))
+	}
 	n.wire(d, bad)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

@@ -275,6 +275,7 @@ func TestDeployments(t *testing.T) {
 				n.serves(url, want)
 			}
 			n.hasLink(d.link)
+			n.hasGivenUp()
 			if strings.Contains(d.args, "-pidfile") {
 				pid, err := os.ReadFile(filepath.Join(n.root, "tmp/node-cache.pid"))
 				if err != nil || strings.TrimSpace(string(pid)) != fmt.Sprint(n.Process.Pid) {
@@ -309,6 +310,38 @@ func (n *place) serves(url, want string) {
 	if !strings.Contains(body, want) {
 		n.t.Errorf("%s: %q, want %q", url, cut(body), want)
 	}
+}
+
+// hasGivenUp looks at the capabilities of every thread: only those for ports below 1024
+// and for interface and rules are left, and no program could get others back.
+func (n *place) hasGivenUp() {
+	n.t.Helper()
+	const left = "0000000000001400"
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", n.Process.Pid))
+	if err != nil || len(files) < 2 {
+		n.t.Fatalf("%d threads: %v", len(files), err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			continue // the thread has ended
+		}
+		for _, want := range []string{"CapInh:\t0000000000000000", "CapPrm:\t" + left, "CapEff:\t" + left} {
+			if !strings.Contains(string(data), want) {
+				n.t.Errorf("%s: without %q:\n%s", file, want, data)
+			}
+		}
+		if bounding := value(string(data), "CapBnd"); len(strings.Trim(bounding, "014")) > 0 {
+			n.t.Errorf("%s: a program could get back %s", file, bounding)
+		}
+	}
+}
+
+// value is what a line "NAME: VALUE" says.
+func value(text, name string) string {
+	_, rest, _ := strings.Cut(text, name+":")
+	line, _, _ := strings.Cut(rest, "\n")
+	return strings.TrimSpace(line)
 }
 
 func (n *place) hasLink(name string) {
