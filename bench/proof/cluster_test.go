@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nodens-dns/nodens/bench/names"
+	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/bench/upstream"
 	"github.com/nodens-dns/nodens/bench/world"
 )
@@ -43,7 +44,7 @@ type pod struct {
 	place     place
 	at        netip.AddrPort
 	shown     netip.AddrPort
-	process   *process
+	process   *space.Process
 
 	ready, serving, terminating bool
 }
@@ -112,8 +113,8 @@ func (c *cluster) startCoreDNS(p *pod) {
 func (c *cluster) awaitCoreDNS(p *pod) {
 	c.t.Helper()
 	waitFor(c.t, "answer of CoreDNS at "+p.at.String(), 30*time.Second, func() bool {
-		if !p.process.running() {
-			c.t.Fatalf("CoreDNS at %v has ended:\n%s", p.at, p.process.said)
+		if !p.process.Running() {
+			c.t.Fatalf("CoreDNS at %v has ended:\n%s", p.at, p.process.Said())
 		}
 		return asks(p.place, p.at) == nil
 	})
@@ -194,13 +195,13 @@ func (c *cluster) upgrade(p *pod, signalFirst bool) {
 	c.t.Helper()
 	gap := time.Duration(rand.Int64N(int64(c.clock.race)))
 	if signalFirst {
-		p.process.signal(syscall.SIGTERM)
+		p.process.Signal(syscall.SIGTERM)
 		time.Sleep(gap)
 		c.show(p, false, true, true)
 	} else {
 		c.show(p, false, true, true)
 		time.Sleep(gap)
-		p.process.signal(syscall.SIGTERM)
+		p.process.Signal(syscall.SIGTERM)
 	}
 	c.awaitEnd(p)
 	time.Sleep(c.clock.linger)
@@ -218,7 +219,7 @@ func (c *cluster) upgrade(p *pod, signalFirst bool) {
 func (c *cluster) awaitEnd(p *pod) {
 	c.t.Helper()
 	select {
-	case <-p.process.done:
+	case <-p.process.Done():
 	case <-time.After(c.clock.lameDuck + 15*time.Second):
 		c.t.Fatalf("CoreDNS at %v did not end after SIGTERM", p.at)
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nodens-dns/nodens/bench/space"
 )
 
 // daemon is the nodens of one node.
@@ -20,7 +22,7 @@ type daemon struct {
 	place   place
 	at      netip.AddrPort // where pods ask
 	admin   netip.AddrPort
-	process *process
+	process *space.Process
 	http    http.Client
 }
 
@@ -53,8 +55,8 @@ routes:
 `, d.at, d.admin, node, zoneOf(node), c.file(node), budget, more))
 	d.process = d.place.start(c.t, nodens, "serve", "-config", path)
 	waitFor(c.t, fmt.Sprintf("nodens of node %d", node), 20*time.Second, func() bool {
-		if !d.process.running() {
-			c.t.Fatalf("nodens has ended:\n%s", d.process.said)
+		if !d.process.Running() {
+			c.t.Fatalf("nodens has ended:\n%s", d.process.Said())
 		}
 		return asks(c.ground.client(node), d.at) == nil
 	})
@@ -101,7 +103,7 @@ func (d *daemon) status() status {
 		response.Body.Close()
 	}
 	if err != nil || len(s.Routes) == 0 {
-		d.t.Fatalf("the status of node %d: %d routes, error %v\n%s", d.node, len(s.Routes), err, d.process.said)
+		d.t.Fatalf("the status of node %d: %d routes, error %v\n%s", d.node, len(s.Routes), err, d.process.Said())
 	}
 	return s
 }

@@ -26,6 +26,6 @@
 // netns, coredns.
 //
 // The load asks over UDP only, each query in one datagram that is never sent
-// again. Goroutines: one per load and one that waits for each process. A test
+// again. Goroutines: one per load, beside those of bench/space. A test
 // ends with all of them gone.
 package proof

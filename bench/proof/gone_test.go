@@ -28,7 +28,7 @@ func TestAllGone(t *testing.T) {
 		time.Sleep(500 * time.Millisecond) // what left before is answered
 		for len(c.pods) > 0 {
 			p := c.pods[0]
-			p.process.end(syscall.SIGKILL)
+			p.process.End(syscall.SIGKILL)
 			g.removePod(p.place)
 			c.forget(p)
 		}

@@ -119,7 +119,7 @@ func offer(t *testing.T, part [4]float64) (o overload) {
 	}
 	for i, s := range servers {
 		o.dropped += s.Counts().Dropped
-		daemons[i].process.end(syscall.SIGTERM)
+		daemons[i].process.End(syscall.SIGTERM)
 		s.Close()
 	}
 	return o

@@ -1,19 +1,17 @@
 package proof
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nodens-dns/nodens/bench/space"
 )
 
 // place is where processes run and sockets are opened: a network namespace, or
@@ -49,100 +47,13 @@ func (p place) do(f func() error) error {
 	return err
 }
 
-// process is a child that ends with the test at the latest.
-type process struct {
-	cmd  *exec.Cmd
-	said *said
-	done chan struct{} // closed when it has ended
-}
-
-// said is what a process printed.
-type said struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (s *said) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.buf.Write(b)
-}
-
-func (s *said) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.buf.String()
-}
-
 // start starts a program in the place.
-func (p place) start(t *testing.T, program string, args ...string) *process {
+func (p place) start(t *testing.T, program string, args ...string) *space.Process {
 	t.Helper()
-	name := filepath.Base(program)
 	if p.namespace != "" {
-		args = append([]string{"netns", "exec", p.namespace, program}, args...)
-		program = "ip"
+		program, args = "ip", append([]string{"netns", "exec", p.namespace, program}, args...)
 	}
-	c := &process{cmd: exec.Command(program, args...), said: new(said), done: make(chan struct{})}
-	c.cmd.Stdout, c.cmd.Stderr = c.said, c.said
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	failed := make(chan error)
-	spawner() <- func() { failed <- c.cmd.Start() }
-	if err := <-failed; err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		defer close(c.done)
-		_ = c.cmd.Wait() // most are killed
-	}()
-	t.Cleanup(func() {
-		state := "running at the end"
-		if !c.running() {
-			state = c.cmd.ProcessState.String()
-		}
-		c.end(syscall.SIGKILL)
-		if t.Failed() {
-			t.Logf("%s, process %d, %s, said:\n%s", name, c.cmd.Process.Pid, state, c.said)
-		}
-	})
-	return c
-}
-
-// spawner is a thread that starts processes. They end with the thread that
-// started them, not with the process, so it has to be one that stays.
-var spawner = sync.OnceValue(func() chan<- func() {
-	starts := make(chan func())
-	go func() {
-		runtime.LockOSThread()
-		for start := range starts {
-			start()
-		}
-	}()
-	return starts
-})
-
-// signal does nothing to a process that has ended.
-func (c *process) signal(s syscall.Signal) {
-	select {
-	case <-c.done:
-	default:
-		_ = c.cmd.Process.Signal(s)
-	}
-}
-
-// end signals the process and waits for its end.
-func (c *process) end(s syscall.Signal) {
-	c.signal(s)
-	<-c.done
-}
-
-// running tells whether the process has not ended.
-func (c *process) running() bool {
-	select {
-	case <-c.done:
-		return false
-	default:
-		return true
-	}
+	return space.Space{}.Start(t, exec.Command(program, args...))
 }
 
 // rcvbufErrors is how many datagrams the kernel dropped in the place because a

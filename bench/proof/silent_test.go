@@ -23,7 +23,7 @@ func TestKilled(t *testing.T) {
 			p := c.on(1)
 			d.awaitLocal()
 			tr.mark("after")
-			p.process.end(syscall.SIGKILL)
+			p.process.End(syscall.SIGKILL)
 			time.Sleep(time.Second)
 			tr.mark("calm")
 			if apiHears(round) {
@@ -117,10 +117,10 @@ func TestStopped(t *testing.T) {
 		d.awaitLocal()
 		for range rounds {
 			tr.mark("after")
-			p.process.signal(syscall.SIGSTOP)
+			p.process.Signal(syscall.SIGSTOP)
 			time.Sleep(form(budget+time.Second, 5*time.Second))
 			tr.mark("calm")
-			p.process.signal(syscall.SIGCONT)
+			p.process.Signal(syscall.SIGCONT)
 			backs = append(backs, d.awaitLocal())
 		}
 		tr.stop().expectNone()

@@ -181,7 +181,7 @@ func (tr *traffic) loss() string {
 	if err != nil {
 		text += ", " + err.Error()
 	}
-	if tr.daemon.process.running() {
+	if tr.daemon.process.Running() {
 		if why := tr.daemon.status().dropped(); why != "" {
 			text += "; nodens dropped: " + why
 		}
