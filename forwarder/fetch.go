@@ -19,6 +19,7 @@ func (f *Forwarder) share(ctx context.Context, dst []byte, q *question, z *zone,
 		fl, role := f.flights.join(q.hash, q.key(), now)
 		switch {
 		case role == leader:
+			fl.by, fl.second = q.from.Client, again
 			e = f.lead(ctx, dst, q, z, true)
 			f.flights.land(q.hash, fl, e)
 			return e, true
@@ -26,7 +27,7 @@ func (f *Forwarder) share(ctx context.Context, dst []byte, q *question, z *zone,
 			return nil, false
 		}
 		ended := f.now()
-		if again || fl.entry.Kind() != cache.Failure || !fl.joinedLate(now, ended) {
+		if again || fl.entry.Kind() != cache.Failure || !fl.joinedLate(q.from.Client, now, ended) {
 			return fl.entry, true
 		}
 		now = ended

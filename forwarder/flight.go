@@ -2,6 +2,7 @@ package forwarder
 
 import (
 	"bytes"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -17,6 +18,10 @@ type flight struct {
 	waiting int           // followers; guarded by the shard's lock
 	done    chan struct{} // closed when entry is set
 	entry   *cache.Entry  // what came of it, never nil then
+
+	// The leader writes these before done.
+	by     netip.AddrPort // the client that it is for; none for our own questions
+	second bool           // it is the one more that a late follower has
 }
 
 // flights are the misses being fetched.
@@ -100,17 +105,20 @@ func (s *flightShard) begin(hash uint64, key []byte, now time.Duration) *flight 
 }
 
 // Who comes near the end of a flight that fails has hardly waited, and may have
-// the question asked once more.
+// the question asked once more. Two kinds have waited all the same: the client
+// that the flight is for, when it asks again, and those who come near the end of
+// such a second flight, of whom many began with the first: with silent servers one
+// flight would follow the other, and no client would ever be told.
 const (
 	longFlight = time.Second // one that failed sooner was told so
 	lateJoin   = 4           // as a part of the flight's length, waited at most
 )
 
-// joinedLate reports whether a follower that came at some time waited for little
-// of a flight that ended now.
-func (fl *flight) joinedLate(came, now time.Duration) bool {
+// joinedLate reports whether the query of a client that followed from some time on
+// waited for little of a flight that ended now.
+func (fl *flight) joinedLate(client netip.AddrPort, came, now time.Duration) bool {
 	took := now - fl.began
-	return took >= longFlight && now-came < took/lateJoin
+	return !fl.second && client != fl.by && took >= longFlight && now-came < took/lateJoin
 }
 
 // land ends a flight with what came of it and wakes its followers.

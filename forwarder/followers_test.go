@@ -1,8 +1,11 @@
 package forwarder_test
 
 import (
+	"context"
 	"fmt"
+	"net/netip"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +15,7 @@ import (
 	"github.com/nodens-dns/nodens/forwarder"
 	"github.com/nodens-dns/nodens/forwarder/cache"
 	"github.com/nodens-dns/nodens/forwarder/dnstest"
+	"github.com/nodens-dns/nodens/forwarder/upstream"
 	"github.com/nodens-dns/nodens/forwarder/wire"
 )
 
@@ -20,14 +24,16 @@ import (
 func TestLateFollowers(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		after time.Duration // the followers come
+		port  uint16        // of the followers; the leader's is 4000
+		after time.Duration // they come
 		lasts time.Duration
 		rcode int
 		asked int
 	}{
-		{"near the end", 3900 * time.Millisecond, 4 * time.Second, dns.RcodeSuccess, 2},
-		{"before", 2900 * time.Millisecond, 4 * time.Second, dns.RcodeServerFailure, 1},
-		{"a failure that was told soon", 400 * time.Millisecond, 410 * time.Millisecond, dns.RcodeServerFailure, 1},
+		{"near the end", 4001, 3900 * time.Millisecond, 4 * time.Second, dns.RcodeSuccess, 2},
+		{"before", 4001, 2900 * time.Millisecond, 4 * time.Second, dns.RcodeServerFailure, 1},
+		{"a failure that was told soon", 4001, 400 * time.Millisecond, 410 * time.Millisecond, dns.RcodeServerFailure, 1},
+		{"the leader's client asks again", 4000, 3900 * time.Millisecond, 4 * time.Second, dns.RcodeServerFailure, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, dnstest.Silent, func(t *testing.T, r *rig) {
@@ -42,8 +48,8 @@ func TestLateFollowers(t *testing.T) {
 				time.Sleep(tt.after)
 				for range 3 {
 					clients.Go(func() {
-						if got, _ := r.exchange(m, forwarder.UDP); got.Rcode != tt.rcode {
-							t.Errorf("a follower got %v", got)
+						if got := r.rcodeFrom(tt.port, m); got != tt.rcode {
+							t.Errorf("a follower got %s", dns.RcodeToString[got])
 						}
 					})
 				}
@@ -61,6 +67,59 @@ func TestLateFollowers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// rcodeFrom is the code of the reply to a client with a port.
+func (r *rig) rcodeFrom(port uint16, m *dns.Msg) int {
+	from := r.peer(forwarder.UDP)
+	from.Client = netip.AddrPortFrom(from.Client.Addr(), port)
+	reply, _ := r.askFrom(from, dnstest.Pack(r.t, m))
+	return dnstest.Unpack(r.t, reply).Rcode
+}
+
+// silence is a group whose servers never answer.
+type silence struct {
+	budget time.Duration
+	asked  atomic.Int32
+}
+
+func (s *silence) Exchange(context.Context, []byte, *wire.Query) (wire.Reply, error) {
+	s.asked.Add(1)
+	time.Sleep(s.budget)
+	return wire.Reply{}, upstream.ErrBudget
+}
+
+// TestSilentServersAreTold has clients come near the end of a flight, and ask again
+// near the end of the one that it brought them: there is no third.
+func TestSilentServersAreTold(t *testing.T) {
+	servers := &silence{budget: 3500 * time.Millisecond}
+	inBubble(t, dnstest.Silent, func(t *testing.T, r *rig) {
+		m, began := dnstest.Question("a.test.", dns.TypeA), time.Now()
+		var clients sync.WaitGroup
+		for _, c := range []struct {
+			port         uint16
+			asks, isTold time.Duration
+		}{
+			{4000, 0, 3500 * time.Millisecond},
+			{4001, 3 * time.Second, 7 * time.Second},
+			{4000, 3100 * time.Millisecond, 3500 * time.Millisecond},
+			{4002, 3200 * time.Millisecond, 7 * time.Second},
+			{4001, 6500 * time.Millisecond, 7 * time.Second},
+			{4002, 6600 * time.Millisecond, 7 * time.Second},
+		} {
+			clients.Go(func() {
+				time.Sleep(c.asks)
+				rcode := r.rcodeFrom(c.port, m)
+				if told := time.Since(began); rcode != dns.RcodeServerFailure || told != c.isTold {
+					t.Errorf("port %d, asked after %v: %s after %v, want it after %v", c.port, c.asks, dns.RcodeToString[rcode], told, c.isTold)
+				}
+			})
+		}
+		clients.Wait()
+		if n := servers.asked.Load(); n != 2 {
+			t.Errorf("%d flights", n)
+		}
+	}, func(c *forwarder.Config) { c.Routes[0].Group = servers })
 }
 
 // TestFollowersOfARouteAreBounded has the followers of many names take no more

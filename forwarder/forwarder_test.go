@@ -72,7 +72,11 @@ func (r *rig) peer(proto forwarder.Proto) forwarder.Peer {
 // ask sends raw bytes through Lookup and, on a miss, Resolve, as a listener
 // does. reply is nil when there is none.
 func (r *rig) ask(query []byte, proto forwarder.Proto) (reply []byte, hit bool) {
-	dst, from := make([]byte, 0, 4096), r.peer(proto)
+	return r.askFrom(r.peer(proto), query)
+}
+
+func (r *rig) askFrom(from forwarder.Peer, query []byte) (reply []byte, hit bool) {
+	dst := make([]byte, 0, 4096)
 	reply, v := r.Lookup(dst, query, from)
 	hit = v != forwarder.Miss
 	if !hit {
