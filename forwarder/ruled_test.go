@@ -313,6 +313,74 @@ func TestDNS64(t *testing.T) {
 	}
 }
 
+// TestDNS64Silence has servers that are silent about IPv6 addresses alone, and some
+// that are silent about all.
+func TestDNS64Silence(t *testing.T) {
+	for name, v4 := range map[string]dnstest.Answer{"about IPv6": dnstest.Records(t, 0, "a.test. 700 A 198.51.101.9"), "about all": dnstest.Silent} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, func(q *dns.Msg) *dns.Msg {
+				if q.Question[0].Qtype == dns.TypeAAAA {
+					return nil
+				}
+				return v4(q)
+			}, withRules(t, rules.Config{DNS64: netip.MustParsePrefix("64:ff9b::/96")}))
+			m, _ := r.exchange(dnstest.Question("a.test.", dns.TypeAAAA), forwarder.UDP)
+			if name == "about all" {
+				if m.Rcode != dns.RcodeServerFailure {
+					t.Errorf("reply %v", m)
+				}
+				return
+			}
+			if diff := cmp.Diff([]string{"a.test. 600 IN AAAA 64:ff9b::c633:6509"}, section(m.Answer)); diff != "" {
+				t.Errorf("answers (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestDNS64Reverse asks for the names of addresses that were made, and of others.
+func TestDNS64Reverse(t *testing.T) {
+	const made = "9.0.5.6.3.3.6.c.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.b.9.f.f.4.6.0.0.ip6.arpa."
+	known, prefix := netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("2001:db8:64::/48")
+	own48 := reverseOf(t, "2001:db8:64:c000:2:2100::")
+	for _, tt := range []struct {
+		name, asked string
+		prefix      netip.Prefix
+		rcode       int
+		of          string // the name that servers are asked for
+		said, want  []string
+	}{
+		{"made", made, known, 0, "9.101.51.198.in-addr.arpa.", []string{"9.101.51.198.in-addr.arpa. 60 PTR db.example."}, []string{made + " 600 IN CNAME 9.101.51.198.in-addr.arpa.", "9.101.51.198.in-addr.arpa. 60 IN PTR db.example."}},
+		{"around the zero byte", own48, prefix, 0, "33.2.0.192.in-addr.arpa.", []string{"33.2.0.192.in-addr.arpa. 60 PTR db.example."}, []string{own48 + " 600 IN CNAME 33.2.0.192.in-addr.arpa.", "33.2.0.192.in-addr.arpa. 60 IN PTR db.example."}},
+		{"no such name", made, known, dns.RcodeNameError, "9.101.51.198.in-addr.arpa.", []string{"---", "in-addr.arpa. 50 SOA ns.test. h.test. 1 2 3 4 50"}, []string{made + " 600 IN CNAME 9.101.51.198.in-addr.arpa."}},
+		{"another address", own48, known, 0, own48, []string{own48 + " 60 PTR db.example."}, []string{own48 + " 60 IN PTR db.example."}},
+		{"no address", "x." + made[4:], known, 0, "x." + made[4:], []string{"x." + made[4:] + " 60 PTR db.example."}, []string{"x." + made[4:] + " 60 IN PTR db.example."}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, dnstest.Records(t, tt.rcode, tt.said...), withRules(t, rules.Config{DNS64: tt.prefix}))
+			ask := dnstest.Question(tt.asked, dns.TypePTR)
+			m, _ := r.exchange(ask, forwarder.UDP)
+			if diff := cmp.Diff(tt.want, section(m.Answer)); diff != "" || m.Rcode != tt.rcode || m.Question[0].Name != tt.asked {
+				t.Errorf("%v; answers (-want +got):\n%s", m, diff)
+			}
+			if seen := r.server.Seen(); len(seen) != 1 || seen[0].Question[0].Name != tt.of {
+				t.Errorf("the servers were asked %v", seen)
+			}
+			if _, hit := r.exchange(ask, forwarder.UDP); !hit {
+				t.Error("it is not kept")
+			}
+		})
+	}
+}
+
+func reverseOf(t *testing.T, ip string) string {
+	name, err := dns.ReverseAddr(ip)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
 func TestBadRules(t *testing.T) {
 	for name, c := range map[string]rules.Config{
 		"rewrite from nothing": {Rewrite: []rules.Rewrite{{From: "a..b", To: "c"}}},

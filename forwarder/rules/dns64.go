@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"github.com/miekg/dns"
 
@@ -37,15 +38,38 @@ func newDNS64(prefix netip.Prefix, all bool) (*dns64, error) {
 	return &dns64{prefix: prefix.Masked(), all: all, known: prefix.Masked() == netip.MustParsePrefix("64:ff9b::/96")}, nil
 }
 
+// silentA is how long servers that did not answer for IPv6 addresses may take to
+// answer for IPv4 ones: the client has waited for the whole budget already.
+const silentA = time.Second
+
 // exchange asks q's question. A client that checks signatures itself gets what
 // the servers say (RFC 6147 section 5.5).
 func (d *dns64) exchange(ctx context.Context, g Group, dst []byte, q *wire.Query) (wire.Reply, error) {
-	if q.Type != wire.TypeAAAA || q.Class != wire.ClassIN || q.DO && q.CD() {
-		return g.Exchange(ctx, dst, q)
+	switch {
+	case q.Class != wire.ClassIN || q.DO && q.CD():
+	case q.Type == wire.TypePTR:
+		return d.reverse(ctx, g, dst, q)
+	case q.Type == wire.TypeAAAA:
+		return d.forward(ctx, g, dst, q)
 	}
+	return g.Exchange(ctx, dst, q)
+}
+
+// forward asks for IPv6 addresses, and makes some where there are none. No answer
+// is as good as a failure, which is as good as none (RFC 6147 sections 5.1.2 and
+// 5.1.3).
+func (d *dns64) forward(ctx context.Context, g Group, dst []byte, q *wire.Query) (wire.Reply, error) {
 	reply, err := g.Exchange(ctx, dst, q)
-	if err != nil || reply.TC || reply.RCode == wire.NXDomain {
+	if err != nil {
+		soon, cancel := context.WithTimeout(ctx, silentA)
+		defer cancel()
+		if made, ok := d.fromIPv4(soon, g, q, withoutSOA); ok {
+			return made, nil
+		}
 		return reply, err
+	}
+	if reply.TC || reply.RCode == wire.NXDomain {
+		return reply, nil
 	}
 	usable, mapped := count(&reply)
 	switch {
@@ -55,19 +79,44 @@ func (d *dns64) exchange(ctx context.Context, g Group, dst []byte, q *wire.Query
 	default:
 		return unmapped(&reply)
 	}
+	if made, ok := d.fromIPv4(ctx, g, q, absence(&reply)); ok {
+		return made, nil
+	}
+	return reply, nil
+}
+
+// fromIPv4 asks for IPv4 addresses, and makes q's reply of them; ok is false when
+// there are none.
+func (d *dns64) fromIPv4(ctx context.Context, g Group, q *wire.Query, most uint32) (reply wire.Reply, ok bool) {
 	old, err := asked(q, q.Name(), wire.TypeA)
 	if err != nil {
-		return reply, nil
+		return reply, false
 	}
 	v4, err := g.Exchange(ctx, nil, &old)
 	if err != nil || v4.TC || v4.RCode != wire.NoError {
-		return reply, nil
+		return reply, false
 	}
-	made, ok := d.make(&reply, &v4)
+	made, ok := d.make(&v4, most)
 	if !ok {
-		return reply, nil
+		return reply, false
 	}
-	return packed(made, &v4)
+	reply, err = packed(made, &v4)
+	return reply, err == nil
+}
+
+// absence is how long it holds that there are no IPv6 addresses, in seconds.
+func absence(r *wire.Reply) uint32 {
+	least := uint32(withoutSOA)
+	var m dns.Msg
+	if m.Unpack(r.Msg) != nil {
+		return least
+	}
+	for _, rr := range m.Ns {
+		if soa, is := rr.(*dns.SOA); is {
+			least = soa.Hdr.Ttl
+		}
+	}
+	return least
 }
 
 // count tells how many of the IPv6 addresses of a reply are of use, and how many
@@ -110,17 +159,11 @@ func unmapped(r *wire.Reply) (wire.Reply, error) {
 }
 
 // make puts IPv6 addresses in place of the IPv4 ones of a reply; ok is false
-// when there are none to make. They hold as long as the absence of real ones.
-func (d *dns64) make(v6, v4 *wire.Reply) (made *dns.Msg, ok bool) {
-	var none, m dns.Msg
-	if none.Unpack(v6.Msg) != nil || m.Unpack(v4.Msg) != nil {
+// when there are none to make. They hold no longer than most seconds.
+func (d *dns64) make(v4 *wire.Reply, most uint32) (made *dns.Msg, ok bool) {
+	var m dns.Msg
+	if m.Unpack(v4.Msg) != nil {
 		return nil, false
-	}
-	least := uint32(withoutSOA)
-	for _, rr := range none.Ns {
-		if soa, is := rr.(*dns.SOA); is {
-			least = soa.Hdr.Ttl
-		}
 	}
 	m.Question[0].Qtype = dns.TypeAAAA
 	m.AuthenticatedData, m.Ns, m.Extra = false, nil, nil
@@ -134,7 +177,7 @@ func (d *dns64) make(v6, v4 *wire.Reply) (made *dns.Msg, ok bool) {
 			}
 			ok = true
 			head := rr.Hdr
-			head.Rrtype, head.Ttl = dns.TypeAAAA, min(head.Ttl, least)
+			head.Rrtype, head.Ttl = dns.TypeAAAA, min(head.Ttl, most)
 			kept = append(kept, &dns.AAAA{Hdr: head, AAAA: a.AsSlice()})
 		case *dns.RRSIG:
 		default:
