@@ -37,6 +37,7 @@ type loop struct {
 	deaths   deaths
 	rounds   sync.WaitGroup
 	probing  bool
+	overdue  bool // a round should have begun while another was not over
 	behind   behind
 	counts   Counts
 }

@@ -12,10 +12,11 @@ import (
 	"github.com/nodens-dns/nodens/deploy/hostnet"
 )
 
-// startRound puts the probes of a round, unless the one before is not over yet. Their
-// goroutines hand what they hear to the loop.
+// startRound puts the probes of a round. If the one before is not over yet, as on a
+// busy machine, this one follows it at once: to wait for the next tick would make the
+// rounds twice as long. Their goroutines hand what they hear to the loop.
 func (l *loop) startRound(ctx context.Context) {
-	if l.probing {
+	if l.overdue = l.probing; l.overdue {
 		return
 	}
 	l.probing = true
@@ -30,7 +31,11 @@ func (l *loop) startRound(ctx context.Context) {
 			})
 		}
 		sweeps.Wait()
-		l.ask(ctx, func() { l.judge(outcomes) })
+		l.ask(ctx, func() {
+			if l.judge(outcomes); l.overdue {
+				l.startRound(ctx)
+			}
+		})
 	})
 }
 

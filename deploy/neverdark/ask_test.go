@@ -15,16 +15,22 @@ const question = "\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x0akubernetes
 
 // asks asks a server once. Any right answer will do.
 func asks(from space.Space, proto, server string) error {
+	return asksWithin(time.Second, from, proto, server)
+}
+
+// asksWithin waits for the answer so long. Who measures a time by asking again and again
+// measures it in steps of that.
+func asksWithin(patience time.Duration, from space.Space, proto, server string) error {
 	var conn net.Conn
 	err := from.Try(func() (err error) {
-		conn, err = net.DialTimeout(proto, server, time.Second)
+		conn, err = net.DialTimeout(proto, server, patience)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return err
 	}
 	if proto == "tcp" {
