@@ -214,30 +214,30 @@ func (v *visit) servers(ctx context.Context) {
 
 // askedServers leaves out those that are asked over TLS.
 func (v *visit) askedServers() (list []asked) {
-	add := func(name string, at netip.AddrPort) {
-		if at.IsValid() && !slices.ContainsFunc(list, func(a asked) bool { return a.at == at }) {
-			list = append(list, asked{at, name})
-		}
-	}
 	for i := range v.config.Routes {
 		r := &v.config.Routes[i]
-		for _, at := range slices.Concat(r.Servers, r.Topology.Local, r.Topology.ClusterIP, r.Topology.Fallback) {
-			if r.TLSNames[at] == "" {
-				add(r.asksFor(), at)
+		for _, at := range slices.Concat(r.Servers, r.Topology.Local, r.Topology.ClusterIP, r.Topology.Fallback, v.told(r)) {
+			known := slices.ContainsFunc(list, func(a asked) bool { return a.at == at })
+			if at.IsValid() && !known && r.TLSNames[at] == "" {
+				list = append(list, asked{at, r.asksFor()})
 			}
 		}
-		if v.report == nil {
+	}
+	return list
+}
+
+// told are the servers of a route that the daemon reports.
+func (v *visit) told(r *RouteConfig) (list []netip.AddrPort) {
+	if v.report == nil {
+		return nil
+	}
+	for _, told := range v.report.Routes {
+		if !slices.Equal(told.Zones, r.Zones) {
 			continue
 		}
-		for _, told := range v.report.Routes {
-			if !slices.Equal(told.Zones, r.Zones) {
-				continue
-			}
-			for _, s := range told.Servers {
-				if at, err := netip.ParseAddrPort(s.Address); err == nil && r.TLSNames[at] == "" {
-					add(r.asksFor(), at)
-				}
-			}
+		for _, s := range told.Servers {
+			at, _ := netip.ParseAddrPort(s.Address) // what is none is not valid
+			list = append(list, at)
 		}
 	}
 	return list
