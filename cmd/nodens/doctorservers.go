@@ -216,7 +216,7 @@ func (v *visit) servers(ctx context.Context) {
 func (v *visit) askedServers() (list []asked) {
 	for i := range v.config.Routes {
 		r := &v.config.Routes[i]
-		for _, at := range slices.Concat(r.Servers, r.Topology.Local, r.Topology.ClusterIP, r.Topology.Fallback, v.told(r)) {
+		for _, at := range slices.Concat(r.Servers, r.Topology.Local, r.Topology.ClusterIP, r.Topology.Fallback, v.reportedServers(r)) {
 			known := slices.ContainsFunc(list, func(a asked) bool { return a.at == at })
 			if at.IsValid() && !known && r.TLSNames[at] == "" {
 				list = append(list, asked{at, r.asksFor()})
@@ -226,8 +226,8 @@ func (v *visit) askedServers() (list []asked) {
 	return list
 }
 
-// told are the servers of a route that the daemon reports.
-func (v *visit) told(r *RouteConfig) (list []netip.AddrPort) {
+// reportedServers are the servers of a route that the daemon reports.
+func (v *visit) reportedServers(r *RouteConfig) (list []netip.AddrPort) {
 	if v.report == nil {
 		return nil
 	}
