@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -17,6 +19,7 @@ type hostsFile struct {
 	log    *zap.Logger
 	last   []byte // what the file held
 	missed bool   // it could not be read
+	at     *atomic.Int64
 }
 
 // followHosts adds hosts to the route. A file that is not there is no reason to
@@ -27,7 +30,7 @@ func (r *route) followHosts(b base) {
 		return
 	}
 	r.hosts = rules.NewHosts(rules.HostsConfig{TTL: c.TTL, Reverse: c.Reverse, Only: c.Only})
-	f := &hostsFile{config: c, hosts: r.hosts, log: b.log}
+	f := &hostsFile{config: c, hosts: r.hosts, log: b.log, at: &r.hostsAt}
 	if c.File == "" {
 		_ = f.update(nil) // the entries were checked when they were read
 		return
@@ -58,5 +61,6 @@ func (f *hostsFile) look() {
 }
 
 func (f *hostsFile) update(file []byte) error {
+	f.at.Store(time.Now().Unix())
 	return f.hosts.Update(file, []byte(strings.Join(f.config.Entries, "\n")))
 }

@@ -63,7 +63,7 @@ func fullSnapshot() snapshot {
 				Config: RouteConfig{Zones: []string{"cluster.local."}}, Servers: upstream.Status{Targets: []upstream.TargetStatus{target}},
 				Topology: &topology.Status{}, File: &file.Stats{}, API: &kube.Status{}, Kept: &topology.KeeperStats{},
 			},
-			{Config: RouteConfig{Zones: []string{"."}}, Servers: upstream.Status{Targets: []upstream.TargetStatus{other}}},
+			{Config: RouteConfig{Zones: []string{"."}}, Servers: upstream.Status{Targets: []upstream.TargetStatus{other}}, Hosts: 4, HostsAt: 1700000000},
 		},
 	}
 	s.Setup = [5]uint64{0, 0, 1, 0, 2}
@@ -145,6 +145,8 @@ func TestNamesOfNodeCache(t *testing.T) {
 		{"coredns_cache_evictions_total", "counter", "server type view zones", ""},
 		{"coredns_cache_drops_total", "counter", "server view zones", ""},
 		{"coredns_forward_max_concurrent_rejects_total", "counter", "", ""},
+		{"coredns_hosts_entries", "gauge", "", ""},
+		{"coredns_hosts_reload_timestamp_seconds", "gauge", "", ""},
 		{"coredns_forward_healthcheck_broken_total", "counter", "", ""},
 		{"coredns_proxy_healthcheck_failures_total", "counter", "proxy_name to", ""},
 		{"coredns_proxy_conn_cache_hits_total", "counter", "proto proxy_name to", ""},
@@ -241,6 +243,8 @@ func TestValuesOfNodeCache(t *testing.T) {
 		"coredns_reload_failed_total":                  {"2"},
 		"coredns_reload_version_info":                  {"hash=sha512 value=beef 1"},
 		"coredns_forward_max_concurrent_rejects_total": {"6"},
+		"coredns_hosts_entries":                        {"4"},
+		"coredns_hosts_reload_timestamp_seconds":       {"1.7e+09"},
 		"nodens_endpoints": {
 			"route=. tier=external 1", "route=cluster.local. tier=cluster 0", "route=cluster.local. tier=last 0",
 			"route=cluster.local. tier=node 1", "route=cluster.local. tier=zone 0",

@@ -69,6 +69,10 @@ type routeSnapshot struct {
 	API, Node *kube.Status
 	Kept      *topology.KeeperStats
 	Received  uint64 // bytes from the API server
+	// Hosts is how many names have addresses of the route's own, taken over at
+	// HostsAt, in seconds since 1970, which is 0 without any.
+	Hosts   int
+	HostsAt int64
 }
 
 // name is the label of the route: its first zone.
@@ -144,6 +148,9 @@ func (d *daemon) snapshot() snapshot {
 		if r.source != nil {
 			stats := r.source.Stats()
 			one.File = &stats
+		}
+		if r.hosts != nil {
+			one.Hosts, one.HostsAt = r.hosts.Len(), r.hostsAt.Load()
 		}
 		if r.api != nil {
 			r.api.read(&one)

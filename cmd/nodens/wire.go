@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -66,6 +67,7 @@ type route struct {
 	source  *file.Source
 	api     *apiParts    // nil unless the API server tells the endpoints
 	hosts   *rules.Hosts // nil without any
+	hostsAt atomic.Int64 // when they were taken over, in seconds since 1970
 	tasks   []task
 	ready   <-chan struct{} // closed when the group has its first servers
 }
