@@ -42,17 +42,20 @@ func summary(list []time.Duration) string {
 	return fmt.Sprintf("p50 %v, p90 %v, p99 %v, longest %v", round(0.5), round(0.9), round(0.99), round(1))
 }
 
-// check wants the delays that are ours to be short. The aim is 250 ms at p99 on
-// a machine with nothing else to do; the bound leaves room for a busy one.
+// check wants the delays that are ours to be short. With nothing else to do a
+// machine stays far below; the second bound leaves room for a busy one.
 func (d *delays) check(t *testing.T) {
 	t.Helper()
+	if len(d.list) == 0 {
+		return
+	}
 	t.Log(d.String())
 	var own []time.Duration
 	for _, one := range d.list {
 		own = append(own, one.own)
 	}
-	if p50, p99 := quantile(own, 0.5), quantile(own, 0.99); p50 > 250*time.Millisecond || p99 > time.Second {
-		t.Errorf("from the slice to the tiers: p50 %v, p99 %v", p50, p99)
+	if p90, p99 := quantile(own, 0.9), quantile(own, 0.99); p90 > 250*time.Millisecond || p99 > time.Second {
+		t.Errorf("from the slice to the tiers: p90 %v, p99 %v; want at most 250ms and 1s", p90, p99)
 	}
 	shared.delays.add(d.list...)
 }

@@ -10,5 +10,5 @@
 // NODENS_REQUIRE is a list of what must be there (etcd for the control plane,
 // root, netns): a test that lacks it fails instead of being skipped.
 // NODENS_E2E_OUTAGE is how long the API server stays away in the test of that,
-// default 20s; 1m is the long form.
+// default 20s; .ci/run takes 1m.
 package e2e

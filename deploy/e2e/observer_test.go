@@ -32,6 +32,7 @@ type observer struct {
 	witness *witness
 	t       *testing.T
 	news    chan struct{} // capacity 1
+	delays  delays        // checked when the test ends
 
 	mu     sync.Mutex
 	tables []dated
@@ -80,6 +81,7 @@ func observe(t *testing.T, s *cluster.Stage, node, zone string, changes ...func(
 	o.client = kube.NewClient(kube.API{Server: with.server, CAFile: shared.cluster.CAFile(), TokenFile: with.account.TokenFile})
 	with.source.Client = o.client
 	o.start(with)
+	t.Cleanup(func() { o.delays.check(t) })
 	return o
 }
 
@@ -157,16 +159,16 @@ func (o *observer) is(want string) func(*topology.Table) bool {
 // measured is expect for a change that the API was told of just now.
 func (o *observer) measured(want string) {
 	o.t.Helper()
-	o.measure(&shared.delays, want, o.is(want))
+	o.measure(want, o.is(want))
 }
 
 // measure waits for a table and adds the time it took.
-func (o *observer) measure(d *delays, what string, good func(*topology.Table) bool) {
+func (o *observer) measure(what string, good func(*topology.Table) bool) {
 	o.t.Helper()
 	change := o.stage.Changed()
 	whole := o.until(what, patience, good)
 	own := change.Add(whole).Sub(o.witness.since(change))
-	d.add(delay{whole: whole, own: max(0, own)})
+	o.delays.add(delay{whole: whole, own: max(0, own)})
 }
 
 func (o *observer) until(what string, limit time.Duration, good func(*topology.Table) bool) time.Duration {

@@ -25,7 +25,7 @@ func TestEndpointsOfSeveralSlices(t *testing.T) {
 	counts := func(node, zone, other int) {
 		t.Helper()
 		what := fmt.Sprintf("with %d, %d and %d members", node, zone, other)
-		o.measure(&shared.delays, what, func(table *topology.Table) bool {
+		o.measure(what, func(table *topology.Table) bool {
 			return len(table.Tiers[0]) == node && len(table.Tiers[1]) == zone && len(table.Tiers[2]) == other
 		})
 	}
@@ -122,7 +122,14 @@ func TestOnlyTheControllersSlicesAreAllowed(t *testing.T) {
 
 // What the API lets pass and a resolver cannot be: the rest is used.
 func TestSliceWithNonsense(t *testing.T) {
-	s, o := standard(t)
+	s := stage(t)
+	s.AddNode("n1", "za")
+	s.AddService()
+	s.AddReadyPod("a1", "n1")
+	o := observe(t, s, "n1", "za", func(with *setup) {
+		with.watcher.Rules.Own = []netip.AddrPort{netip.MustParseAddrPort("192.0.2.6:53")}
+	})
+	o.expect("a1|||")
 	zero := int32(0)
 	s.AddSlice(&discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Name: "fqdn"},
@@ -134,13 +141,17 @@ func TestSliceWithNonsense(t *testing.T) {
 		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.7"}}},
 	})
 	s.AddSlice(&discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Name: "own"},
+		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.6"}}},
+	})
+	s.AddSlice(&discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Name: "odd"},
 		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.8", "192.0.2.9"}}},
 	})
-	o.measured("a1|a2|a3 192.0.2.8|")
+	o.measured("a1||192.0.2.8|")
 	ignored := o.Status().Ignored
-	if ignored[topology.OtherType] != 1 || ignored[topology.ExtraAddress] != 1 {
-		t.Errorf("ignored %s", ignored.String())
+	if got, want := ignored.String(), "other-type=1 no-port=1 own-address=1 extra-address=1"; got != want {
+		t.Errorf("ignored %s, want %s", got, want)
 	}
 }
 
@@ -153,7 +164,7 @@ func TestMirroredEndpoints(t *testing.T) {
 	s.SetEndpoints("n1", "192.0.2.1", "192.0.2.2")
 	o.expect("192.0.2.1 192.0.2.2|||")
 	s.SetEndpoints("n1", "192.0.2.2")
-	o.expect("192.0.2.2|||")
+	o.measured("192.0.2.2|||")
 }
 
 func TestDualStack(t *testing.T) {
