@@ -180,6 +180,23 @@ func TestFollowsChanges(t *testing.T) {
 	}
 }
 
+// A server that sends what it was not asked for gives us no resolver.
+func TestSlicesOfOthersAreNotTaken(t *testing.T) {
+	f := newFakeAPI(t)
+	f.deaf = true
+	f.put(slice("a", "kube-dns", "10.0.0.1"))
+	f.put(slice("x", "web", "10.0.0.8"))
+	r := start(t, f.api(), kube.Config{})
+	r.wants("10.0.0.1")
+	f.put(slice("y", "web", "10.0.0.9"))
+	f.remove("x")
+	f.put(slice("b", "kube-dns", "10.0.0.2"))
+	r.wants("10.0.0.1 10.0.0.2")
+	if n := r.Status().Counters.Foreign; n != 3 {
+		t.Errorf("%d slices of others were counted, want one of the list and two of the watch", n)
+	}
+}
+
 // A server of before streamed lists, or with them switched off.
 func TestListsWhereListsAreNotStreamed(t *testing.T) {
 	f := newFakeAPI(t)
