@@ -24,21 +24,21 @@ func (f *Fallback) apply(t Table) Table {
 	switch {
 	case f.none():
 	case !t.Empty():
-		t.Last = append(slices.Clip(t.Last), plain(NotReady, f.Service, f.Servers)...)
+		t.Last = slices.Concat(t.Last, plain(NotReady, StepService, f.Service), plain(NotReady, StepServers, f.Servers))
 	case len(f.Service) > 0:
-		t.Tiers[TierCluster] = plain(Ready, f.Service)
-		t.Last = plain(NotReady, f.Servers)
+		t.Tiers[TierCluster] = plain(Ready, 0, f.Service)
+		t.Last = plain(NotReady, StepServers, f.Servers)
 	default:
-		t.Tiers[TierCluster] = plain(Ready, f.Servers)
+		t.Tiers[TierCluster] = plain(Ready, 0, f.Servers)
 	}
 	return t
 }
 
 // plain makes members of addresses without a pod.
-func plain(state State, lists ...[]netip.AddrPort) []Member {
+func plain(state State, step Step, addrs []netip.AddrPort) []Member {
 	var members []Member
-	for _, a := range slices.Concat(lists...) {
-		members = append(members, Member{Pod: a.Addr().String(), UDP: a, TCP: a, State: state})
+	for _, a := range addrs {
+		members = append(members, Member{Pod: a.Addr().String(), UDP: a, TCP: a, State: state, Step: step})
 	}
 	return members
 }

@@ -1,10 +1,14 @@
 package topology_test
 
 import (
+	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
@@ -50,6 +54,37 @@ func TestFallback(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestSteps follows the steps of the last resort, from endpoints that are not
+// ready to a world that stays empty.
+func TestSteps(t *testing.T) {
+	cfg := topology.Config{
+		EmptyHold: time.Second,
+		Fallback:  topology.Fallback{Service: addrPorts("10.96.0.10:53"), Servers: addrPorts("192.0.2.1:53", "192.0.2.2:53")},
+	}
+	run(t, cfg, func(r *rig) {
+		steps := func(want string) {
+			t.Helper()
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			var got []string
+			for _, m := range r.tables[len(r.tables)-1].Last {
+				got = append(got, fmt.Sprintf("%s=%d", m.UDP.Addr(), m.Step))
+			}
+			if diff := cmp.Diff(want, strings.Join(got, " ")); diff != "" {
+				t.Errorf("steps (-want +got):\n%s", diff)
+			}
+		}
+		steps("192.0.2.1=4 192.0.2.2=4")
+		r.Put(slice("a", "10.0.0.3@n3/zb!", "10.0.0.4@n4/za!", "10.0.0.1@n1/za", "10.0.0.2@n2/za!"))
+		r.Synced()
+		steps("10.0.0.2=1 10.0.0.4=1 10.0.0.3=2 10.96.0.10=3 192.0.2.1=4 192.0.2.2=4")
+		r.Put(slice("a", "10.0.0.3@n3/zb", "10.0.0.4@n4/za", "10.0.0.1@n1/za!", "10.0.0.2@n2/za!"))
+		steps("10.0.0.1=0 10.0.0.2=1 10.96.0.10=3 192.0.2.1=4 192.0.2.2=4")
+		r.Replace(nil)
+		steps("10.0.0.1=0 10.0.0.4=1 10.0.0.2=1 10.0.0.3=2 10.96.0.10=3 192.0.2.1=4 192.0.2.2=4")
+	})
 }
 
 func TestLocalServersStandFirst(t *testing.T) {

@@ -21,6 +21,9 @@ type Tiers struct {
 	// zone. It is for the moment when no tier has anything that answers: the
 	// control plane can lose sight of all pods while all of them work.
 	Last []Endpoint
+	// LastNode and LastZone are how many of Last are on our node, and how many of
+	// the others in our zone.
+	LastNode, LastZone int
 
 	// Draining says that nothing is ready and the tiers were made of endpoints
 	// that are terminating and still serve.
@@ -70,6 +73,8 @@ func Rank(self Self, endpoints []Endpoint, opts Options) Tiers {
 		Zone:     sorted[node:zone:zone],
 		Cluster:  sorted[zone:cluster:cluster],
 		Last:     sorted[cluster:],
+		LastNode: end[2*TierLast] - cluster,
+		LastZone: end[2*TierLast+1] - end[2*TierLast],
 		Draining: j.draining,
 	}
 }

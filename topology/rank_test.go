@@ -48,6 +48,8 @@ func naiveRank(self topology.Self, all []topology.Endpoint, ignoreHints bool) to
 		Last: slices.Concat(filter(rest, byNode),
 			filter(rest, func(e topology.Endpoint) bool { return !byNode(e) && byZone(e) }),
 			filter(rest, func(e topology.Endpoint) bool { return !byNode(e) && !byZone(e) })),
+		LastNode: len(filter(rest, byNode)),
+		LastZone: len(filter(rest, func(e topology.Endpoint) bool { return !byNode(e) && byZone(e) })),
 		Draining: draining,
 	}
 }

@@ -28,6 +28,18 @@ func (s State) String() string {
 	}
 }
 
+// Step is a place in Table.Last. Members of one step are equally near.
+type Step uint8
+
+// The steps, nearest first.
+const (
+	StepNode    Step = iota // on our node
+	StepZone                // in our zone
+	StepCluster             // anywhere in the cluster
+	StepService             // Fallback.Service
+	StepServers             // Fallback.Servers
+)
+
 // Member is one pod of a Table, with the addresses it can be asked on. Invalid
 // address and port pairs mean "not there".
 type Member struct {
@@ -39,6 +51,8 @@ type Member struct {
 	AltUDP netip.AddrPort // the same pod in the other address family
 	AltTCP netip.AddrPort
 	State  State
+	// Step is the place in Table.Last. 0 in a tier.
+	Step Step
 }
 
 // Table is an immutable snapshot of whom to ask: neither its maker nor its
@@ -46,7 +60,7 @@ type Member struct {
 type Table struct {
 	// Tiers are the usable members: of our node, of our zone, of the cluster.
 	Tiers [3][]Member
-	// Last are the other known members, nearest first. They take no new query
+	// Last are the other known members, by steps. They take no new query
 	// while a tier has a member that answers; a member that turned Draining is
 	// listed here so that its replies in flight are still awaited. A member in
 	// neither place was removed.
@@ -83,9 +97,25 @@ func NewTable(tiers Tiers, others []Endpoint) Table {
 			members(tiers.Zone, alternates),
 			members(tiers.Cluster, alternates),
 		},
-		Last:     members(tiers.Last, alternates),
+		Last:     lastMembers(&tiers, alternates),
 		Draining: tiers.Draining,
 	}
+}
+
+// lastMembers are the members of Last, each with its step.
+func lastMembers(tiers *Tiers, alternates map[string]*Endpoint) []Member {
+	list := members(tiers.Last, alternates)
+	for i := range list {
+		switch {
+		case i < tiers.LastNode:
+			list[i].Step = StepNode
+		case i < tiers.LastNode+tiers.LastZone:
+			list[i].Step = StepZone
+		default:
+			list[i].Step = StepCluster
+		}
+	}
+	return list
 }
 
 // byPod indexes the standing endpoints that name their pod.
@@ -137,11 +167,16 @@ func addrPort(addr netip.Addr, port uint16) netip.AddrPort {
 // nearest first, trusted by nobody but better than nothing.
 func (t *Table) lastResort() Table {
 	var last []Member
-	for _, group := range [][]Member{t.Tiers[0], t.Tiers[1], t.Tiers[2], t.Last} {
-		last = append(last, group...)
+	for tier, group := range t.Tiers {
+		for _, m := range group {
+			m.Step = Step(tier)
+			last = append(last, m)
+		}
 	}
+	last = append(last, t.Last...)
 	for i := range last {
 		last[i].State = NotReady
 	}
+	slices.SortStableFunc(last, func(a, b Member) int { return cmp.Compare(a.Step, b.Step) })
 	return Table{Last: last}
 }

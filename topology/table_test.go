@@ -45,8 +45,8 @@ func TestNewTable(t *testing.T) {
 			},
 		},
 		Last: []topology.Member{
-			{Pod: "p4", UDP: ap("192.0.2.4:53"), TCP: ap("192.0.2.4:53"), State: topology.NotReady},
-			{Pod: "p5", UDP: ap("192.0.2.5:53"), TCP: ap("192.0.2.5:53"), State: topology.Draining},
+			{Pod: "p4", UDP: ap("192.0.2.4:53"), TCP: ap("192.0.2.4:53"), State: topology.NotReady, Step: topology.StepCluster},
+			{Pod: "p5", UDP: ap("192.0.2.5:53"), TCP: ap("192.0.2.5:53"), State: topology.Draining, Step: topology.StepCluster},
 		},
 	}
 	if diff := cmp.Diff(want, got, plainValues); diff != "" {
@@ -65,6 +65,7 @@ func TestTableEqual(t *testing.T) {
 		}
 	}
 	changes := map[string]func(*topology.Table){
+		"step":     func(t *topology.Table) { t.Last[0].Step = topology.StepZone },
 		"state":    func(t *topology.Table) { t.Last[0].State = topology.Draining },
 		"order":    func(t *topology.Table) { t.Tiers[2][0], t.Tiers[2][1] = t.Tiers[2][1], t.Tiers[2][0] },
 		"tier":     func(t *topology.Table) { t.Tiers[1], t.Tiers[0] = t.Tiers[0], nil },

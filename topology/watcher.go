@@ -185,7 +185,7 @@ func (w *Watcher) refresh() time.Duration {
 func (w *Watcher) complete(t Table) Table {
 	t = w.cfg.Fallback.apply(t)
 	if len(w.cfg.Local) > 0 {
-		t.Tiers[TierNode] = append(plain(Ready, w.cfg.Local), t.Tiers[TierNode]...)
+		t.Tiers[TierNode] = append(plain(Ready, 0, w.cfg.Local), t.Tiers[TierNode]...)
 	}
 	return t
 }

@@ -210,7 +210,7 @@ func membersOf(list []topology.Member) []upstream.Member {
 	out := make([]upstream.Member, len(list))
 	for i, m := range list {
 		out[i] = upstream.Member{
-			Pod: m.Pod, UDP: m.UDP, TCP: m.TCP, AltUDP: m.AltUDP, AltTCP: m.AltTCP, State: stateOf(m.State),
+			Pod: m.Pod, UDP: m.UDP, TCP: m.TCP, AltUDP: m.AltUDP, AltTCP: m.AltTCP, State: stateOf(m.State), Step: stepOf(m.Step),
 		}
 	}
 	return out
@@ -224,6 +224,21 @@ func stateOf(s topology.State) upstream.State {
 		return upstream.Draining
 	default:
 		return upstream.NotReady
+	}
+}
+
+func stepOf(s topology.Step) upstream.Step {
+	switch s {
+	case topology.StepNode:
+		return upstream.NodeStep
+	case topology.StepZone:
+		return upstream.ZoneStep
+	case topology.StepCluster:
+		return upstream.ClusterStep
+	case topology.StepService:
+		return upstream.ServiceStep
+	default:
+		return upstream.FallbackStep
 	}
 }
 

@@ -24,22 +24,35 @@ func TestTableOf(t *testing.T) {
 	want := func(pod string, s upstream.State) upstream.Member {
 		return upstream.Member{Pod: pod, UDP: a[0], TCP: a[1], AltUDP: a[2], AltTCP: a[3], State: s}
 	}
+	last, wantLast := member("last", topology.NotReady), want("last", upstream.NotReady)
+	last.Step, wantLast.Step = topology.StepZone, upstream.ZoneStep
 	got := tableOf(topology.Table{
 		Tiers: [3][]topology.Member{
 			{member("node", topology.Ready)}, {member("zone", topology.Draining)}, {member("cluster", topology.Ready)},
 		},
-		Last:     []topology.Member{member("last", topology.NotReady)},
+		Last:     []topology.Member{last},
 		Draining: true,
 	})
 	table := upstream.Table{
 		Tiers: [3][]upstream.Member{
 			{want("node", upstream.Ready)}, {want("zone", upstream.Draining)}, {want("cluster", upstream.Ready)},
 		},
-		Last:     []upstream.Member{want("last", upstream.NotReady)},
+		Last:     []upstream.Member{wantLast},
 		Draining: true,
 	}
 	if diff := cmp.Diff(table, got, byValue()); diff != "" {
 		t.Errorf("table (-want +got):\n%s", diff)
+	}
+}
+
+func TestStepOf(t *testing.T) {
+	for theirs, ours := range map[topology.Step]upstream.Step{
+		topology.StepNode: upstream.NodeStep, topology.StepZone: upstream.ZoneStep, topology.StepCluster: upstream.ClusterStep,
+		topology.StepService: upstream.ServiceStep, topology.StepServers: upstream.FallbackStep,
+	} {
+		if got := stepOf(theirs); got != ours {
+			t.Errorf("step %d of the topology is %d of the group, want %d", theirs, got, ours)
+		}
 	}
 }
 

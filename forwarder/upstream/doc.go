@@ -32,6 +32,11 @@
 // cluster are left, ejections there are ignored, and when every target is out,
 // queries go to whoever failed longest ago, so many in a second and no more.
 //
+// When no target of the tiers is healthy, the last resort is asked, by steps: what
+// is left of endpoints that are not ready, nearest first, then what stands for
+// the whole Service. A fallback may deny names that those have: it waits until
+// each of them is out, has failed the query or left it unanswered twice.
+//
 // An attempt after the first is either a retry, when the first one's time is
 // over or the network says that nobody is there, or a hedge: a copy before that
 // time. Retries are free, because they replace what was lost; hedges add load,

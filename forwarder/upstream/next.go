@@ -136,7 +136,7 @@ func (x *exchange) chooseIndex() (index int, spilled bool) {
 	x.look()
 	w := wish{policy: cfg.Policy, past: -1, retry: x.made > 0, spill: x.class == fast}
 	if x.made == 1 {
-		w.past = int(x.slots[0].to.tier)
+		w.past = int(x.slots[0].to.place())
 	}
 	if len(x.cands) > 1 {
 		random := x.group.random()

@@ -43,7 +43,7 @@ func attempts(cands []candidate, policy Policy, n int) (order [][]int) {
 		first := &cands[picked[0]]
 		first.tried++
 		if past = -1; len(order) == 0 {
-			past = int(first.tier)
+			past = int(first.place())
 		}
 		// Which of several was asked is not known: any of them may be the next.
 		if last := len(order) - 1; last >= 0 && slices.Contains(order[last], picked[0]) && len(picked) < len(order[last]) {
@@ -56,9 +56,9 @@ func attempts(cands []candidate, policy Policy, n int) (order [][]int) {
 
 // equals are the candidates that the policy may choose.
 func equals(cands []candidate, w wish) (picked []int) {
-	best, healthy := rank{cost: noCost}, anyHealthy(cands)
+	best, farthest := rank{cost: noCost}, reach(cands)
 	for i := range cands {
-		if r := rankOf(&cands[i], w, healthy); r.less(best) {
+		if r := rankOf(&cands[i], w, farthest); r.less(best) {
 			best = r
 		}
 	}
@@ -67,12 +67,12 @@ func equals(cands []candidate, w wish) (picked []int) {
 	}
 	switch w.policy {
 	case Fastest:
-		return []int{leastLoad(cands, w, healthy, best)}
+		return []int{leastLoad(cands, w, farthest, best)}
 	case Sequential:
-		return []int{chooseEqual(cands, w, healthy, best, 1)}
+		return []int{chooseEqual(cands, w, farthest, best, 1)}
 	}
 	for i := range cands {
-		if rankOf(&cands[i], w, healthy) == best {
+		if rankOf(&cands[i], w, farthest) == best {
 			picked = append(picked, i)
 		}
 	}

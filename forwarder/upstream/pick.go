@@ -5,6 +5,7 @@ import "time"
 // candidate is what the choice knows of one target.
 type candidate struct {
 	tier     uint8
+	step     Step // of the last resort; 0 in a tier
 	state    State
 	out      bool          // ejected, or not yet seen to work
 	fresh    bool          // out, and not for a failure
@@ -22,8 +23,8 @@ type candidate struct {
 // wish is what the exchange wants of the choice.
 type wish struct {
 	policy Policy
-	// past is the tier of the first attempt when the second is chosen: a
-	// farther tier is preferred, because what hit the first target may have hit
+	// past is the place of the first attempt when the second is chosen: a
+	// farther one is preferred, because what hit the first target may have hit
 	// its neighbours. -1 otherwise.
 	past int
 	// retry is set for every attempt but the first.
@@ -34,6 +35,9 @@ type wish struct {
 	// random are random numbers in [0, 1).
 	random [3]float64
 }
+
+// place is how far a target stands: its tier, or its step beyond the tiers.
+func (c *candidate) place() uint8 { return c.tier + uint8(c.step) }
 
 // choose returns the index of the target to ask next, -1 when none is left. The
 // least bad class of targets is found first, the policy chooses inside it.
@@ -83,12 +87,12 @@ func (c *candidate) fit() bool {
 // chooseBeyond chooses among the tiers farther than one.
 func chooseBeyond(cands []candidate, w wish, beyond int) int {
 	best, count := rank{cost: noCost}, 0
-	healthy := anyHealthy(cands)
+	farthest := reach(cands)
 	for i := range cands {
 		if int(cands[i].tier) <= beyond {
 			continue
 		}
-		r := rankOf(&cands[i], w, healthy)
+		r := rankOf(&cands[i], w, farthest)
 		switch {
 		case r.less(best):
 			best, count = r, 1
@@ -100,16 +104,16 @@ func chooseBeyond(cands []candidate, w wish, beyond int) int {
 		return -1
 	}
 	if w.policy == Fastest {
-		return leastLoad(cands, w, healthy, best)
+		return leastLoad(cands, w, farthest, best)
 	}
-	return chooseEqual(cands, w, healthy, best, count)
+	return chooseEqual(cands, w, farthest, best, count)
 }
 
 // leastLoad is the least loaded of the targets of rank r.
-func leastLoad(cands []candidate, w wish, healthy bool, r rank) int {
+func leastLoad(cands []candidate, w wish, farthest uint8, r rank) int {
 	best := -1
 	for i := range cands {
-		if rankOf(&cands[i], w, healthy) == r && (best < 0 || cands[i].load < cands[best].load) {
+		if rankOf(&cands[i], w, farthest) == r && (best < 0 || cands[i].load < cands[best].load) {
 			best = i
 		}
 	}
@@ -118,7 +122,7 @@ func leastLoad(cands []candidate, w wish, healthy bool, r rank) int {
 
 // chooseEqual applies the policy to the targets of rank r, of which there are
 // count.
-func chooseEqual(cands []candidate, w wish, healthy bool, r rank, count int) int {
+func chooseEqual(cands []candidate, w wish, farthest uint8, r rank, count int) int {
 	first := 0
 	if w.policy != Sequential {
 		first = int(w.random[0] * float64(count))
@@ -129,7 +133,7 @@ func chooseEqual(cands []candidate, w wish, healthy bool, r rank, count int) int
 	}
 	a, b := -1, -1
 	for i, n := 0, 0; i < len(cands); i++ {
-		if rankOf(&cands[i], w, healthy) != r {
+		if rankOf(&cands[i], w, farthest) != r {
 			continue
 		}
 		if n == first {
@@ -152,10 +156,18 @@ type rank struct {
 	tried    uint8
 	out      bool
 	failedAt time.Duration
-	tier     uint8
+	place    uint8
 }
 
 const noCost = 255
+
+const (
+	fallbackPlace = LastTier + uint8(FallbackStep) // the farthest of all
+	placeCount    = fallbackPlace + 1
+	// triesBeforeFallback is how often one query is put to a target of the last
+	// resort before a fallback gets it: two silences are more than a lost packet.
+	triesBeforeFallback = 2
+)
 
 func (r rank) less(o rank) bool {
 	switch {
@@ -168,19 +180,19 @@ func (r rank) less(o rank) bool {
 	case r.failedAt != o.failedAt:
 		return r.failedAt < o.failedAt
 	}
-	return r.tier < o.tier
+	return r.place < o.place
 }
 
 // rankOf weighs a target's faults: each attempt already made at it, being out
 // and being about to go cost the same, so that a query is never put twice to one
 // target while another might answer, nor three times in vain to one that is out
 // while a healthy one has only lost a packet.
-func rankOf(c *candidate, w wish, healthy bool) rank {
+func rankOf(c *candidate, w wish, farthest uint8) rank {
 	last := c.tier == LastTier
-	if c.answered || last && healthy {
+	if c.answered || c.place() > farthest {
 		return rank{cost: noCost}
 	}
-	r := rank{cost: c.tried, tried: c.tried, tier: c.tier}
+	r := rank{cost: c.tried, tried: c.tried, place: c.place()}
 	switch {
 	case c.out:
 		r.cost++
@@ -196,21 +208,27 @@ func rankOf(c *candidate, w wish, healthy bool) rank {
 	default:
 		r.cost += 2 // one of those that are out may be well again: it goes first
 	}
-	if w.past >= 0 && int(c.tier) <= w.past {
-		r.tier += tierCount
+	if w.past >= 0 && int(c.place()) <= w.past {
+		r.place += placeCount
 	}
 	return r
 }
 
-// anyHealthy reports whether a target that is not of the last resort is
-// healthy.
-func anyHealthy(cands []candidate) bool {
+// reach is the farthest place that may be asked: while a target of the tiers is
+// healthy, none of the last resort, and while one of the last resort may answer,
+// no fallback, which may deny names that the others have.
+func reach(cands []candidate) uint8 {
+	farthest := fallbackPlace
 	for i := range cands {
-		if cands[i].tier != LastTier && !cands[i].out {
-			return true
+		switch c := &cands[i]; {
+		case c.out:
+		case c.tier != LastTier:
+			return ClusterTier
+		case c.step < FallbackStep && !c.answered && c.tried < triesBeforeFallback:
+			farthest = fallbackPlace - 1
 		}
 	}
-	return false
+	return farthest
 }
 
 // allOut reports whether every target is out.

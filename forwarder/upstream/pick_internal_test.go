@@ -17,6 +17,8 @@ func TestChoose(t *testing.T) {
 		change(&c)
 		return c
 	}
+	last := func(s Step) candidate { return candidate{tier: LastTier, step: s, state: NotReady} }
+	gone := func(c *candidate) { c.out, c.failedAt = true, 1 }
 	tried := func(c *candidate) { c.tried++ }
 	answered := func(c *candidate) { c.tried++; c.answered = true }
 	draining := func(c *candidate) { c.state = Draining }
@@ -26,6 +28,7 @@ func TestChoose(t *testing.T) {
 	first := wish{policy: Sequential, past: -1}
 	second := wish{policy: Sequential, past: NodeTier, retry: true}
 	third := wish{policy: Sequential, past: -1, retry: true}
+	afterZone := wish{policy: Sequential, past: LastTier + int(ZoneStep), retry: true}
 
 	tests := map[string]struct {
 		cands []candidate
@@ -36,24 +39,33 @@ func TestChoose(t *testing.T) {
 		"the nearest tier":         {[]candidate{healthy(2), healthy(0), healthy(1)}, first, 1},
 		"a suspect is skipped":     {[]candidate{out(0, 1), healthy(1)}, first, 1},
 		"all suspect: longest ago": {[]candidate{out(0, 3), out(1, 2), out(2, 4)}, first, 1},
-		"last is not used when a member is healthy": {[]candidate{with(healthy(0), answered), healthy(LastTier)}, second, -1},
-		"last waits for one suspect":                {[]candidate{out(0, 1), healthy(LastTier)}, first, 0},
-		"last is next after a suspect":              {[]candidate{with(out(0, 1), tried), out(1, 1), healthy(LastTier)}, second, 2},
-		"only last":                                 {[]candidate{healthy(LastTier)}, first, 0},
-		"the second goes farther":                   {[]candidate{with(healthy(0), tried), healthy(0), healthy(1)}, second, 2},
-		"the second stays when nothing is farther":  {[]candidate{with(healthy(0), tried), healthy(0)}, second, 1},
-		"the third goes to the nearest untried":     {[]candidate{with(healthy(0), tried), with(healthy(1), tried), healthy(2), healthy(1)}, third, 3},
-		"a suspect before the same again":           {[]candidate{with(healthy(0), tried), out(1, 1)}, second, 1},
-		"the same again before the suspect again":   {[]candidate{with(healthy(0), tried), with(out(1, 1), tried)}, third, 0},
-		"the only one again":                        {[]candidate{with(healthy(0), tried)}, second, 0},
-		"who has answered is out":                   {[]candidate{with(healthy(0), answered), with(healthy(1), tried)}, third, 1},
-		"one that takes its share step by step":     {[]candidate{with(healthy(0), resting), healthy(1)}, first, 1},
-		"it rests only where others are":            {[]candidate{with(healthy(0), resting), out(1, 1)}, first, 0},
-		"it rests from first attempts only":         {[]candidate{with(healthy(0), resting), with(healthy(1), tried)}, third, 0},
-		"a draining one only if nothing is ready":   {[]candidate{with(healthy(0), draining), healthy(2)}, first, 1},
-		"a draining one before a suspect":           {[]candidate{out(0, 1), with(healthy(2), draining)}, first, 1},
-		"all draining":                              {[]candidate{with(healthy(2), draining), with(healthy(0), draining)}, first, 1},
-		"a draining one before one not ready":       {[]candidate{with(healthy(0), notReady), with(healthy(2), draining)}, first, 1},
+		"last is not used when a member is healthy":  {[]candidate{with(healthy(0), answered), healthy(LastTier)}, second, -1},
+		"last waits for one suspect":                 {[]candidate{out(0, 1), healthy(LastTier)}, first, 0},
+		"last is next after a suspect":               {[]candidate{with(out(0, 1), tried), out(1, 1), healthy(LastTier)}, second, 2},
+		"only last":                                  {[]candidate{healthy(LastTier)}, first, 0},
+		"last by steps":                              {[]candidate{last(FallbackStep), last(ServiceStep), last(ClusterStep), last(ZoneStep)}, first, 3},
+		"last: a farther step next":                  {[]candidate{with(last(ZoneStep), tried), last(ZoneStep), last(NodeStep), last(ClusterStep)}, afterZone, 3},
+		"last: a nearer step before none":            {[]candidate{with(last(ZoneStep), tried), last(NodeStep), last(FallbackStep)}, afterZone, 1},
+		"last: the ClusterIP before a fallback":      {[]candidate{last(FallbackStep), with(last(ZoneStep), gone), last(ServiceStep)}, first, 2},
+		"no fallback while the ClusterIP may answer": {[]candidate{last(FallbackStep), with(last(ServiceStep), tried)}, third, 1},
+		"no fallback after one silence":              {[]candidate{last(FallbackStep), with(last(ZoneStep), tried)}, afterZone, 1},
+		"a fallback after two":                       {[]candidate{last(FallbackStep), with(with(last(ZoneStep), tried), tried)}, third, 0},
+		"a fallback after a failure":                 {[]candidate{last(FallbackStep), with(last(ZoneStep), answered)}, afterZone, 0},
+		"a fallback when all others are out":         {[]candidate{with(last(ZoneStep), gone), with(last(ServiceStep), gone), last(FallbackStep)}, first, 2},
+		"the second goes farther":                    {[]candidate{with(healthy(0), tried), healthy(0), healthy(1)}, second, 2},
+		"the second stays when nothing is farther":   {[]candidate{with(healthy(0), tried), healthy(0)}, second, 1},
+		"the third goes to the nearest untried":      {[]candidate{with(healthy(0), tried), with(healthy(1), tried), healthy(2), healthy(1)}, third, 3},
+		"a suspect before the same again":            {[]candidate{with(healthy(0), tried), out(1, 1)}, second, 1},
+		"the same again before the suspect again":    {[]candidate{with(healthy(0), tried), with(out(1, 1), tried)}, third, 0},
+		"the only one again":                         {[]candidate{with(healthy(0), tried)}, second, 0},
+		"who has answered is out":                    {[]candidate{with(healthy(0), answered), with(healthy(1), tried)}, third, 1},
+		"one that takes its share step by step":      {[]candidate{with(healthy(0), resting), healthy(1)}, first, 1},
+		"it rests only where others are":             {[]candidate{with(healthy(0), resting), out(1, 1)}, first, 0},
+		"it rests from first attempts only":          {[]candidate{with(healthy(0), resting), with(healthy(1), tried)}, third, 0},
+		"a draining one only if nothing is ready":    {[]candidate{with(healthy(0), draining), healthy(2)}, first, 1},
+		"a draining one before a suspect":            {[]candidate{out(0, 1), with(healthy(2), draining)}, first, 1},
+		"all draining":                               {[]candidate{with(healthy(2), draining), with(healthy(0), draining)}, first, 1},
+		"a draining one before one not ready":        {[]candidate{with(healthy(0), notReady), with(healthy(2), draining)}, first, 1},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

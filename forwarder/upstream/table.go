@@ -36,6 +36,19 @@ const (
 	tierCount   = 4
 )
 
+// Step is a place in Table.Last. Members of one step are equally near, and the
+// lowest goes first.
+type Step uint8
+
+// Steps of Table.Last, nearest first.
+const (
+	NodeStep     Step = iota // on our node
+	ZoneStep                 // in our zone
+	ClusterStep              // anywhere in the cluster
+	ServiceStep              // stands for the whole Service: its ClusterIP
+	FallbackStep             // no server of the Service; asked when none of the others answers
+)
+
 // Member is one server. Invalid addresses are ways it cannot be asked; at least
 // one must be valid, or the member is left out. Alt is the other address family
 // of the same pod, used while the first is invalid or unreachable.
@@ -43,6 +56,8 @@ type Member struct {
 	Pod                      string // for display; empty for plain servers
 	UDP, TCP, AltUDP, AltTCP netip.AddrPort
 	State                    State
+	// Step is the member's place in Table.Last. It says nothing in a tier.
+	Step Step
 	// TLSName has the member asked over TLS (RFC 7858) at its TCP addresses
 	// only, and is the name that its certificate must be for. Its UDP addresses
 	// are not used. Empty: without TLS.
@@ -64,7 +79,7 @@ func (m *Member) addr() netip.AddrPort {
 type Table struct {
 	// Tiers are the members by distance: NodeTier, ZoneTier, ClusterTier.
 	Tiers [3][]Member
-	// Last is used when no member of the tiers is healthy.
+	// Last is used when no member of the tiers is healthy, by steps.
 	Last []Member
 	// Draining says that every member of the tiers is draining. It is shown in
 	// Status; the choice goes by the members' states.

@@ -32,6 +32,7 @@ type target struct {
 	member Member
 	addr   netip.AddrPort // its name: the first valid address
 	tier   uint8
+	step   Step // 0 in a tier
 	score  *score
 	paths  [pathCount]path // nil: no such address
 }
@@ -47,6 +48,9 @@ func (m *Member) addrs() [pathCount]netip.AddrPort {
 // be nil.
 func newTarget(g *Group, m Member, tier int, old *target) *target {
 	t := &target{member: m, addr: m.addr(), tier: uint8(tier)}
+	if tier == LastTier {
+		t.step = m.Step
+	}
 	if old != nil {
 		t.score = old.score
 	} else {
@@ -74,6 +78,9 @@ func newTarget(g *Group, m Member, tier int, old *target) *target {
 func (t *target) speaksUDP() bool {
 	return t.paths[udpPath] != nil || t.paths[udpPath+altFamily] != nil
 }
+
+// place is how far the target stands, over tiers and steps.
+func (t *target) place() uint8 { return t.tier + uint8(t.step) }
 
 // path is the way to the target over a transport, at the family asked for if
 // there is one.
@@ -107,7 +114,7 @@ func (t *target) candidate(cfg *Config, now time.Duration, of class) candidate {
 	h, barred := s.state(), s.barred(now) > 0
 	leaving, rate := s.losses.roll(now)
 	return candidate{
-		tier: t.tier, state: t.member.State,
+		tier: t.tier, step: t.step, state: t.member.State,
 		out: h.out || barred, answered: barred, fresh: h.fresh, failedAt: h.failedAt,
 		inFlight: s.inFlight[fast].Load(), bears: s.bears(cfg), leaving: leaving, lossRate: rate,
 		load: float64(s.peakAt(now)) * float64(s.inFlight[of].Load()+1),
