@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -201,7 +202,8 @@ func TestSnapshotThatIsNotUsed(t *testing.T) {
 	}{
 		{"corrupt", func(path string) error { return os.WriteFile(path, []byte("{"), 0o600) }, nil, topology.SnapshotCorrupt},
 		{"too large", func(path string) error { return os.Truncate(path, 17<<20) }, nil, topology.SnapshotCorrupt},
-		{"a folder", func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) }, nil, topology.SnapshotUnreadable},
+		{"a folder", func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) }, nil, topology.SnapshotNoFile},
+		{"a pipe", func(path string) error { return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)) }, nil, topology.SnapshotNoFile},
 		{"of another cluster", nil, func(_ *topology.Config, k *topology.KeeperConfig) {
 			k.Cluster = func() (string, error) { return "d", nil }
 		}, topology.SnapshotOtherCluster},

@@ -34,6 +34,7 @@ const (
 	SnapshotOtherCluster Refusal = "other-cluster"
 	SnapshotOtherService Refusal = "other-service"
 	SnapshotUnreadable   Refusal = "unreadable"
+	SnapshotNoFile       Refusal = "no-regular-file"
 )
 
 // Error implements error.
@@ -41,7 +42,7 @@ func (r Refusal) Error() string { return "the snapshot is not used: " + string(r
 
 // Refusals lists every one.
 func Refusals() []Refusal {
-	return []Refusal{SnapshotCorrupt, SnapshotVersion, SnapshotOtherCluster, SnapshotOtherService, SnapshotUnreadable}
+	return []Refusal{SnapshotCorrupt, SnapshotVersion, SnapshotOtherCluster, SnapshotOtherService, SnapshotUnreadable, SnapshotNoFile}
 }
 
 // snapshotFormat names the version of the file.

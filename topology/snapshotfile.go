@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -31,7 +32,8 @@ func (f snapshotFile) Save(data []byte) error { return writeSnapshot(string(f), 
 
 // readSnapshot returns the file, or nil if there is none.
 func readSnapshot(path string) ([]byte, error) {
-	file, err := os.Open(path)
+	// Without waiting: opening a pipe waits for a writer, and reading it for more.
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -39,6 +41,9 @@ func readSnapshot(path string) ([]byte, error) {
 		return nil, errors.Join(SnapshotUnreadable, err)
 	}
 	defer file.Close()
+	if info, err := file.Stat(); err == nil && !info.Mode().IsRegular() {
+		return nil, SnapshotNoFile
+	}
 	data, err := io.ReadAll(io.LimitReader(file, maxSnapshot+1))
 	switch {
 	case err != nil:
