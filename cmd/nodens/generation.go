@@ -174,7 +174,11 @@ func (d *daemon) awaitServers(routes []*liveRoute) error {
 		case <-ended:
 			return fmt.Errorf("route for %s: %w", r.spec.config.Zones[0], r.started[len(r.started)-1].err)
 		case <-limit:
-			d.log.Warn("no servers are known yet", zap.Strings("zones", r.spec.config.Zones))
+			words := "no servers are known yet"
+			if r.spec.config.fallsBack() {
+				words = "no endpoint is known yet; the ClusterIP or the fallback is asked"
+			}
+			d.log.Warn(words, zap.Strings("zones", r.spec.config.Zones))
 			return nil
 		}
 	}

@@ -127,6 +127,9 @@ func TestServeWithoutPermission(t *testing.T) {
 			t.Errorf("the notes lack %q:\n%s", want, notes)
 		}
 	}
+	if n := h.logs.FilterMessageSnippet("no endpoint is known yet; the ClusterIP or the fallback is asked").Len(); n != 1 {
+		t.Errorf("%d lines that the ClusterIP is asked, want one", n)
+	}
 	got := gather(t, h.snapshot())
 	for name, want := range map[string]string{
 		"nodens_topology_fallback":   "route=cluster.local. 1",
