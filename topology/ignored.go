@@ -53,6 +53,15 @@ func faulty() []Kind {
 	return []Kind{OtherController, NoPort, NoAddress, BadAddress, OwnAddress, TooMany}
 }
 
+// Faulty is the part of i that should not be there.
+func (i *Ignored) Faulty() Ignored {
+	var part Ignored
+	for _, k := range faulty() {
+		part[k] = i[k]
+	}
+	return part
+}
+
 // Kinds lists every kind.
 func Kinds() []Kind {
 	list := make([]Kind, kinds)

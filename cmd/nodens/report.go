@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
@@ -225,28 +223,6 @@ func (s *tierShare) events() string {
 	return strings.Join(parts, ", ")
 }
 
-// notes are what is worth knowing about where the servers come from.
-func (r *routeSnapshot) notes() []string {
-	var notes []string
-	if r.Config.Note != "" {
-		notes = append(notes, "Of the Corefile: "+r.Config.Note+".")
-	}
-	if r.File != nil && r.File.LastError != "" {
-		notes = append(notes, "The file cannot be used; what it said before counts: "+r.File.LastError)
-	}
-	notes = append(notes, r.apiNotes()...)
-	if r.Topology != nil && r.Topology.Empty {
-		notes = append(notes, fmt.Sprintf("No endpoint has been known for %s; the last known ones are asked.", roundTime(r.Topology.EmptyFor)))
-	}
-	if r.Topology != nil && r.Topology.Table.Draining {
-		notes = append(notes, "No endpoint is ready; those that are shutting down are asked.")
-	}
-	if len(r.Servers.Targets) == 0 {
-		notes = append(notes, "There is no server to ask: names that are not in the cache get SERVFAIL.")
-	}
-	return notes
-}
-
 func (r *routeSnapshot) serverReport(t *upstream.TargetStatus, now time.Duration) serverReport {
 	s := serverReport{
 		Tier: r.tierName(t.Tier), Address: t.Addr.String(), Pod: t.Pod, State: t.State.String(), Healthy: !t.Out && !t.Looped,
@@ -257,8 +233,10 @@ func (r *routeSnapshot) serverReport(t *upstream.TargetStatus, now time.Duration
 	}
 	var why []string
 	if p := r.placement(t.Addr.Addr()); p != nil {
-		why = append(why, p.Reason)
 		s.Node, s.Zone, s.Conditions = p.Endpoint.Node, p.Endpoint.Zone, conditionsOf(&p.Endpoint)
+	}
+	if place := r.whyThere(t); place != "" {
+		why = append(why, place)
 	}
 	if doubt := doubts(t, now); doubt != "" {
 		why = append(why, doubt)
@@ -296,49 +274,6 @@ func (s serverReport) Says() string {
 		return ""
 	}
 	return fmt.Sprintf("%s/%s: %s", cmp.Or(s.Node, "?"), cmp.Or(s.Zone, "?"), cmp.Or(strings.Join(s.Conditions, ", "), "no condition"))
-}
-
-// doubts are why a server takes less than its share of the queries.
-func doubts(t *upstream.TargetStatus, now time.Duration) string {
-	switch {
-	case t.Looped:
-		return "sends what it is asked back to nodens, not asked any more"
-	case t.Fresh:
-		return "just became ready, used once a probe succeeds"
-	case t.Out:
-		return ejection(t, now)
-	case t.Share < 1:
-		return fmt.Sprintf("just came back, takes %.0f %% of its share", 100*t.Share)
-	case t.Leaving > 0:
-		return fmt.Sprintf("lost queries, %.0f %% of them go on to the next tier", 100*t.Leaving)
-	}
-	return ""
-}
-
-// ejection is why a server is out and when it may come back.
-func ejection(t *upstream.TargetStatus, now time.Duration) string {
-	cause := "its last query failed"
-	if t.Misses > 0 {
-		cause = fmt.Sprintf("silent %d times in a row", t.Misses)
-	}
-	again := "when probes succeed"
-	if wait := t.OutUntil - now; wait > 0 {
-		again += fmt.Sprintf(", in %v at the earliest", roundTime(wait))
-	}
-	return cause + ", used again " + again
-}
-
-// placement is what topology says of the endpoint with that address.
-func (r *routeSnapshot) placement(addr netip.Addr) *topology.Placement {
-	if r.Topology == nil {
-		return nil
-	}
-	list := r.Topology.Endpoints
-	i := slices.IndexFunc(list, func(p topology.Placement) bool { return p.Endpoint.Addr == addr && p.Tier != topology.TierNone })
-	if i < 0 {
-		return nil
-	}
-	return &list[i]
 }
 
 func newListenReport(l *listenSnapshot, limits LimitsConfig) listenReport {

@@ -20,6 +20,8 @@ func (r *routeSnapshot) apiNotes() []string {
 		say("The API server has been of no help for %s (%s): %s", roundTime(r.API.FailingFor), r.API.Fault, r.API.LastError)
 	}
 	switch t := r.Topology; {
+	case t.Fallback && r.unproved():
+		say("No endpoint is in force: the ClusterIP or the fallback is asked, whatever is near.")
 	case t.Fallback:
 		say("No endpoint has ever been known: the ClusterIP or the fallback is asked, whatever is near.")
 	case t.Restored:
@@ -41,6 +43,12 @@ func (r *routeSnapshot) whyNoZone() string {
 	return ": " + r.Node.LastError
 }
 
+// unproved says that endpoints were kept on disk, and that not one of those that
+// were asked is what it was.
+func (r *routeSnapshot) unproved() bool {
+	return r.Kept != nil && r.Kept.Found && r.Kept.Restored == 0 && r.Kept.Unverified > 0 && !r.Topology.Synced
+}
+
 func (r *routeSnapshot) keptNotes() []string {
 	if r.Kept == nil {
 		return nil
@@ -48,6 +56,10 @@ func (r *routeSnapshot) keptNotes() []string {
 	var notes []string
 	if r.Kept.Refused != "" {
 		notes = append(notes, fmt.Sprintf("%s was not used at the start: %s.", r.Kept.Path, string(r.Kept.Refused)))
+	}
+	if r.unproved() {
+		notes = append(notes, fmt.Sprintf("Endpoints were kept on disk at %s, but of the %d that were asked none proved that it is a DNS server of this cluster: they are not used.",
+			r.Kept.SavedAt.UTC().Format(time.DateTime), r.Kept.Unverified))
 	}
 	if r.Kept.LastError != "" {
 		notes = append(notes, "The endpoints cannot be kept on disk: "+r.Kept.LastError)

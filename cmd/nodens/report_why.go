@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/nodens-dns/nodens/forwarder/upstream"
+	"github.com/nodens-dns/nodens/topology"
+)
+
+// whyThere is why a server is in its tier; "" where servers have no distance.
+func (r *routeSnapshot) whyThere(t *upstream.TargetStatus) string {
+	c := &r.Config.Topology
+	switch p := r.placement(t.Addr.Addr()); {
+	case p != nil:
+		return p.Reason
+	case r.external():
+		return ""
+	case slices.Contains(c.Local, t.Addr):
+		return "a server of this node, named in the settings"
+	case slices.Contains(c.ClusterIP, t.Addr):
+		return "the ClusterIP, asked while no endpoint is known or none answers"
+	case slices.Contains(c.Fallback, t.Addr):
+		return "the fallback, asked when nothing else answers"
+	case r.Topology.Empty:
+		return "no slice names it any more; kept because none names another"
+	}
+	return ""
+}
+
+// doubts are why a server takes less than its share of the queries.
+func doubts(t *upstream.TargetStatus, now time.Duration) string {
+	switch {
+	case t.Looped:
+		return "sends what it is asked back to nodens, not asked any more"
+	case t.Fresh && t.State != upstream.Ready:
+		return "" // it waits to become ready, not for a probe
+	case t.Fresh && t.Pod == t.Addr.Addr().String():
+		return "used once a probe succeeds"
+	case t.Fresh:
+		return "just became ready, used once a probe succeeds"
+	case t.Out:
+		return ejection(t, now)
+	case t.Share < 1:
+		return fmt.Sprintf("just came back, takes %.0f %% of its share", 100*t.Share)
+	case t.Leaving > 0:
+		return fmt.Sprintf("lost queries, %.0f %% of them go on to the next tier", 100*t.Leaving)
+	}
+	return ""
+}
+
+// ejection is why a server is out and when it may come back.
+func ejection(t *upstream.TargetStatus, now time.Duration) string {
+	cause := "its last query failed"
+	if t.Misses > 0 {
+		cause = fmt.Sprintf("silent %d times in a row", t.Misses)
+	}
+	again := "when probes succeed"
+	if wait := t.OutUntil - now; wait > 0 {
+		again += fmt.Sprintf(", in %v at the earliest", roundTime(wait))
+	}
+	return cause + ", used again " + again
+}
+
+// placement is what topology says of the endpoint with that address.
+func (r *routeSnapshot) placement(addr netip.Addr) *topology.Placement {
+	if r.Topology == nil {
+		return nil
+	}
+	list := r.Topology.Endpoints
+	i := slices.IndexFunc(list, func(p topology.Placement) bool { return p.Endpoint.Addr == addr && p.Tier != topology.TierNone })
+	if i < 0 {
+		return nil
+	}
+	return &list[i]
+}
