@@ -116,7 +116,7 @@ func (r *route) readNode(b base) (err error) {
 		return nil
 	}
 	r.api.node, err = kube.NewNode(kube.NodeConfig{
-		Client: r.api.client, Name: r.spec.node.Name, Publish: r.watcher.NodeZone, Now: b.now, Log: b.log,
+		Client: r.api.client, Name: r.spec.node.Name, Publish: r.watcher.NodeZone, Listed: r.watcher.Ready(), Now: b.now, Log: b.log,
 	})
 	if err != nil {
 		return err

@@ -12,11 +12,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// contact keeps what is known about the connection. A line is logged when the
-// kind of fault changes, never for each attempt.
+// contact keeps what is known about the connection. It complains when the kind of
+// fault changes, never for each attempt.
 type contact struct {
-	now func() time.Duration
-	log *zap.Logger
+	now      func() time.Duration
+	log      *zap.Logger
+	complain func(Fault, error) // called with the lock held
 
 	mu     sync.Mutex
 	status Status // without Age and FailingFor
@@ -30,8 +31,8 @@ type contact struct {
 // whose lists work and whose watches fail is no good one in between.
 const settle = 2 * time.Second
 
-func newContact(now func() time.Duration, log *zap.Logger) *contact {
-	return &contact{now: now, log: log, last: now()}
+func newContact(now func() time.Duration, log *zap.Logger, complain func(Fault, error)) *contact {
+	return &contact{now: now, log: log, complain: complain, last: now()}
 }
 
 func (c *contact) snapshot() Status {
@@ -94,8 +95,7 @@ func (c *contact) failed(fault Fault, err error) {
 		c.since = now
 	}
 	if c.status.Fault != fault {
-		c.log.Warn("the API server is of no help; what was known stays in force",
-			zap.Stringer("fault", fault), zap.Error(err))
+		c.complain(fault, err)
 	}
 	c.status.Fault, c.status.LastError = fault, err.Error()
 }

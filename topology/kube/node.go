@@ -32,6 +32,9 @@ type NodeConfig struct {
 	// a watch for it would cost each node more than it is worth. Default
 	// 10 min, give or take a tenth; at least 10 ms.
 	Every time.Duration
+	// Listed is closed once the endpoints are known, one of which may tell the
+	// zone too: what fails before is logged then. Default nil: at once.
+	Listed <-chan struct{}
 	// Now is the time since an arbitrary monotonic epoch. Required.
 	Now func() time.Duration
 	// Log gets a line when reading fails or works again. Default nil: silent.
@@ -44,6 +47,7 @@ type NodeConfig struct {
 type Node struct {
 	cfg     NodeConfig
 	contact *contact
+	unsaid  func() // logs what failed; nil = nothing to log; Run's alone
 }
 
 // NewNode makes a Node; nothing is sent yet.
@@ -58,7 +62,14 @@ func NewNode(cfg NodeConfig) (*Node, error) {
 	if cfg.Log == nil {
 		cfg.Log = zap.NewNop()
 	}
-	return &Node{cfg: cfg, contact: newContact(cfg.Now, cfg.Log)}, nil
+	if cfg.Listed == nil {
+		listed := make(chan struct{})
+		close(listed)
+		cfg.Listed = listed
+	}
+	n := &Node{cfg: cfg}
+	n.contact = newContact(cfg.Now, cfg.Log, n.complain)
+	return n, nil
 }
 
 // Status describes the last attempts; Namespace and Service are empty.
@@ -72,10 +83,35 @@ func (n *Node) Run(ctx context.Context) error {
 			known, zone = true, now
 			n.cfg.Publish(zone)
 		}
-		if !pause(ctx, n.cfg.Every*9/10+jitter(n.cfg.Every/5)) {
+		if !n.rest(ctx) {
 			return nil
 		}
 	}
+}
+
+// complain keeps the line about a failure until it is known what it means.
+func (n *Node) complain(fault Fault, err error) {
+	n.unsaid = func() {
+		n.cfg.Log.Warn("the Node of this node cannot be read: its zone is known while an endpoint on it tells it, or by the settings",
+			zap.String("node", n.cfg.Name), zap.Stringer("fault", fault), zap.Error(err))
+	}
+}
+
+// rest waits for the next attempt, and reports false if ctx ended first. What is
+// unsaid is logged on the way, once the endpoints are listed.
+func (n *Node) rest(ctx context.Context) bool {
+	wait, cancel := context.WithTimeout(ctx, n.cfg.Every*9/10+jitter(n.cfg.Every/5))
+	defer cancel()
+	if n.unsaid != nil {
+		select {
+		case <-n.cfg.Listed:
+			n.unsaid()
+			n.unsaid = nil
+		case <-wait.Done():
+		}
+	}
+	<-wait.Done()
+	return ctx.Err() == nil
 }
 
 // read asks for the metadata of the Node and nothing else of it.
@@ -95,6 +131,7 @@ func (n *Node) read(ctx context.Context) (zone string, err error) {
 		return "", err
 	}
 	n.contact.heard()
+	n.unsaid = nil
 	return object.Labels[zoneLabel], nil
 }
 

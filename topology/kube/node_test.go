@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
 	"github.com/nodens-dns/nodens/topology/kube"
 )
 
@@ -61,6 +64,43 @@ func TestNodeZone(t *testing.T) {
 	cancel()
 	if err := <-done; err != nil || len(zones) != 0 {
 		t.Errorf("Run: %v; %d zones too many", err, len(zones))
+	}
+}
+
+// Without the permission one line says so, in words of its own, and not before
+// the endpoints are known.
+func TestNodeThatIsNotRead(t *testing.T) {
+	f := newFakeAPI(t)
+	f.refuse = forbidden
+	core, logs := observer.New(zap.InfoLevel)
+	listed := make(chan struct{})
+	client := kube.NewClient(f.api())
+	defer client.Close()
+	n, err := kube.NewNode(kube.NodeConfig{
+		Client: client, Name: "n1", Every: 10 * time.Millisecond, Listed: listed,
+		Publish: func(string) {}, Now: func() time.Duration { return 0 }, Log: zap.New(core),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- n.Run(ctx) }()
+	attempts := func(most uint64) func() bool {
+		return func() bool { return n.Status().Counters.Failures >= most }
+	}
+	within(t, 5*time.Second, "three attempts", attempts(3))
+	if logs.Len() != 0 {
+		t.Errorf("logged before the endpoints are known: %v", logs.All())
+	}
+	close(listed)
+	within(t, 5*time.Second, "more attempts", attempts(n.Status().Counters.Failures+3))
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if lines := logs.All(); len(lines) != 1 || !strings.HasPrefix(lines[0].Message, "the Node of this node cannot be read") {
+		t.Errorf("logged %v, want one line about the Node", lines)
 	}
 }
 

@@ -112,7 +112,9 @@ func New(cfg Config) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{cfg: cfg, contact: newContact(cfg.Now, cfg.Log)}
+	s := &Source{cfg: cfg, contact: newContact(cfg.Now, cfg.Log, func(fault Fault, err error) {
+		cfg.Log.Warn("the API server is of no help; what was known stays in force", zap.Stringer("fault", fault), zap.Error(err))
+	})}
 	s.contact.follows(cfg.Namespace, s.first(), false)
 	return s, nil
 }
