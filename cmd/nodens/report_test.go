@@ -90,17 +90,29 @@ func TestWhyOfAServer(t *testing.T) {
 	}{
 		"became ready":    {known("on this node"), []func(*upstream.TargetStatus){fresh(upstream.Ready)}, "on this node; just became ready, used once a probe succeeds"},
 		"never was ready": {known("not ready"), []func(*upstream.TargetStatus){fresh(upstream.NotReady)}, "not ready"},
-		"empty world": {func(r *routeSnapshot) { r.Topology.Empty = true }, nil,
-			"no slice names it any more; kept because none names another"},
-		"ClusterIP": {service, []func(*upstream.TargetStatus){plain(upstream.ClusterTier, upstream.Ready)},
-			"the ClusterIP, asked while no endpoint is known or none answers"},
-		"ClusterIP, not probed": {service, []func(*upstream.TargetStatus){plain(upstream.ClusterTier, upstream.Ready), fresh(upstream.Ready)},
-			"the ClusterIP, asked while no endpoint is known or none answers; used once a probe succeeds"},
-		"fallback": {func(r *routeSnapshot) { r.Config.Topology.Fallback = addrPorts("192.0.2.53:53") },
+		"empty world": {
+			func(r *routeSnapshot) { r.Topology.Empty = true }, nil,
+			"no slice names it any more; kept because none names another",
+		},
+		"ClusterIP": {
+			service,
+			[]func(*upstream.TargetStatus){plain(upstream.ClusterTier, upstream.Ready)},
+			"the ClusterIP, asked while no endpoint is known or none answers",
+		},
+		"ClusterIP, not probed": {
+			service,
+			[]func(*upstream.TargetStatus){plain(upstream.ClusterTier, upstream.Ready), fresh(upstream.Ready)},
+			"the ClusterIP, asked while no endpoint is known or none answers; used once a probe succeeds",
+		},
+		"fallback": {
+			func(r *routeSnapshot) { r.Config.Topology.Fallback = addrPorts("192.0.2.53:53") },
 			[]func(*upstream.TargetStatus){plain(upstream.LastTier, upstream.NotReady), fresh(upstream.NotReady)},
-			"the fallback, asked when nothing else answers"},
-		"of this node": {func(r *routeSnapshot) { r.Config.Topology.Local = addrPorts("192.0.2.53:53") }, nil,
-			"a server of this node, named in the settings"},
+			"the fallback, asked when nothing else answers",
+		},
+		"of this node": {
+			func(r *routeSnapshot) { r.Config.Topology.Local = addrPorts("192.0.2.53:53") }, nil,
+			"a server of this node, named in the settings",
+		},
 	} {
 		r := following(test.route)
 		for _, change := range test.server {
