@@ -3,6 +3,7 @@ package upstream
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 )
 
@@ -92,6 +93,66 @@ func TestCutStates(t *testing.T) {
 	for i := 1; i < len(left); i++ {
 		if left[i].UDP.Compare(left[i-1].UDP) <= 0 {
 			t.Errorf("order %v", left)
+		}
+	}
+}
+
+// lastPods are endpoints that are not ready: two of the node, three of its zone,
+// the others elsewhere, then what is no endpoint.
+func lastPods(n int) []Member {
+	members := pods(n, NotReady)
+	for i := range members {
+		switch {
+		case i < 2:
+			members[i].Step = NodeStep
+		case i < 5:
+			members[i].Step = ZoneStep
+		default:
+			members[i].Step = ClusterStep
+		}
+	}
+	others := pods(3, Ready)
+	for i := range others {
+		others[i].State, others[i].Step = NotReady, FallbackStep
+	}
+	others[0].Step = ServiceStep
+	return append(members, others...)
+}
+
+func TestCutLast(t *testing.T) {
+	count := func(members []Member) (n [5]int) {
+		for _, m := range members {
+			n[m.Step]++
+		}
+		return n
+	}
+	members := lastPods(5000)
+	if got := count(cutLast(members, "n", nobody)); got != [5]int{2, 3, 5, 1, 2} {
+		t.Errorf("by steps %v", got)
+	}
+	members[4000].State, members[4001].State = Draining, Draining
+	kept := func(a netip.AddrPort) bool { return a == members[4000].UDP }
+	if got := count(cutLast(members, "n", kept)); got != [5]int{2, 3, 6, 1, 2} {
+		t.Errorf("one that is used drains: %v", got)
+	}
+	if got := cutLast(lastPods(10), "n", nobody); len(got) != 13 {
+		t.Errorf("few are cut: %v", got)
+	}
+}
+
+// TestCutLastKeepsTheTiers has every endpoint become not ready at once: whoever
+// was used stays.
+func TestCutLastKeepsTheTiers(t *testing.T) {
+	members := pods(300, Ready)
+	before := cutTable(Table{Tiers: [3][]Member{nil, nil, members}}, "n", nobody).Tiers[ClusterTier]
+	last := slices.Clone(members)
+	for i := range last {
+		last[i].State, last[i].Step = NotReady, ClusterStep
+	}
+	after := cutTable(Table{Last: last}, "n", nobody).Last
+	for _, b := range before {
+		if !slices.ContainsFunc(after, func(m Member) bool { return m.UDP == b.UDP }) {
+			t.Errorf("%v is gone", b.UDP)
 		}
 	}
 }

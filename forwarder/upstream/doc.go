@@ -35,7 +35,9 @@
 // When no target of the tiers is healthy, the last resort is asked, by steps: what
 // is left of endpoints that are not ready, nearest first, then what stands for
 // the whole Service. A fallback may deny names that those have: it waits until
-// each of them is out, has failed the query or left it unanswered twice.
+// each of them is out, has failed the query or left it unanswered twice. Of the
+// endpoints a few are used, as of the tiers (cut.go), and nobody probes them while
+// a tier is healthy.
 //
 // An attempt after the first is either a retry, when the first one's time is
 // over or the network says that nobody is there, or a hedge: a copy before that

@@ -96,7 +96,7 @@ func (g *Group) counted() (*counters, map[netip.AddrPort]*tally) {
 // the exchanges of a removed one turn to another target at once, though answers
 // on their way are still taken. A server that stands in several places of the
 // table counts in the first. Of a zone and a cluster with many servers a few are
-// used, others on other nodes.
+// used, others on other nodes, and of those not ready no more.
 func (g *Group) Update(table Table) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -105,7 +105,7 @@ func (g *Group) Update(table Table) {
 	}
 	old := g.known
 	if !g.cfg.External {
-		table = cutTiers(table, g.cfg.Node, func(a netip.AddrPort) bool { return old[a] != nil })
+		table = cutTable(table, g.cfg.Node, func(a netip.AddrPort) bool { return old[a] != nil })
 	}
 	next := &snapshot{draining: table.Draining}
 	g.known = map[netip.AddrPort]*target{}
@@ -131,10 +131,10 @@ func (g *Group) Update(table Table) {
 
 // targetOf makes the target of a member. One that became ready has to answer a
 // probe before it is used, but not in the first table, when nobody is known
-// better. The lock is held.
+// better, nor in the last resort, where none is. The lock is held.
 func (g *Group) targetOf(m Member, tier int, old *target) *target {
 	t := newTarget(g, m, tier, old)
-	if g.started && (old == nil || old.member.State != Ready && m.State == Ready) {
+	if g.started && tier != LastTier && (old == nil || old.member.State != Ready && m.State == Ready) {
 		t.score.readied(g.cfg.Now())
 	}
 	return t

@@ -2,6 +2,9 @@ package upstream_test
 
 import (
 	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -76,4 +79,83 @@ func TestLastNearestFirst(t *testing.T) {
 		}
 		s.stop()
 	}
+}
+
+// notReady are so many endpoints elsewhere where nobody listens.
+func notReady(n int) (members []upstream.Member) {
+	for i := range n {
+		addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 9, byte(i >> 8), byte(i)}), 9)
+		members = append(members, upstream.Member{UDP: addr, TCP: addr, State: upstream.NotReady, Step: upstream.ClusterStep})
+	}
+	return members
+}
+
+// TestManyNotReady has 5000 endpoints become the last resort, and a few of them
+// come and go.
+func TestManyNotReady(t *testing.T) {
+	const most = 8
+	members := notReady(5000)
+	g := group(t, upstream.Config{Node: "n"}, upstream.Table{Last: members})
+	used := func() map[netip.AddrPort]bool {
+		used := map[netip.AddrPort]bool{}
+		for _, ts := range g.Status().Targets {
+			used[ts.Addr] = true
+		}
+		return used
+	}
+	before := used()
+	if len(before) != most {
+		t.Fatalf("%d targets", len(before))
+	}
+	for i := range 50 {
+		g.Update(upstream.Table{Last: slices.Delete(slices.Clone(members), i*100, i*100+10)})
+		gone := 0
+		for addr := range used() {
+			if !before[addr] {
+				gone++
+			}
+		}
+		if len(used()) != most || gone > 1 {
+			t.Errorf("%d targets, %d of them new, after 10 of 5000 went", len(used()), gone)
+		}
+	}
+	g.Update(upstream.Table{Last: members})
+	if !maps.Equal(before, used()) {
+		t.Error("other targets after they came back")
+	}
+}
+
+// TestLastIsNotProbed has the last resort fail, and be left alone once a tier is
+// healthy.
+func TestLastIsNotProbed(t *testing.T) {
+	s, last := serve(t, good(t)), notReady(4)
+	last[3].Step = upstream.ServiceStep
+	g := group(t, upstream.Config{}, upstream.Table{Last: last})
+	waitFor(t, "all are out", func() bool {
+		_, _, _ = ask(t, g, "a.test")
+		return !slices.ContainsFunc(g.Status().Targets, func(ts upstream.TargetStatus) bool { return !ts.Out })
+	})
+	before := g.Status().Probes
+	waitFor(t, "they are probed", func() bool { return g.Status().Probes > before })
+	table := tiered(s)
+	table.Last = append(notReady(6)[4:], last...)
+	g.Update(table)
+	waitFor(t, "the node's is in use", func() bool { return !g.Status().Targets[0].Out })
+	sent := func() (n uint64) {
+		for _, ts := range g.Status().Targets[1:] {
+			n += ts.Sent
+		}
+		return n
+	}
+	time.Sleep(200 * time.Millisecond) // those on their way
+	first := sent()
+	time.Sleep(1500 * time.Millisecond)
+	if n := sent() - first; n != 0 {
+		t.Errorf("the last resort was asked %d times", n)
+	}
+	s.stop()
+	waitFor(t, "they are probed again", func() bool {
+		_, _, _ = ask(t, g, "a.test")
+		return sent() > first+6
+	})
 }

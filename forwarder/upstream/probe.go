@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"slices"
 	"time"
 
 	"github.com/nodens-dns/nodens/forwarder/wire"
@@ -86,6 +87,8 @@ type prober struct {
 	kick  chan struct{} // a target went out, or the table changed
 	done  chan *score   // a probe ended
 	plans map[*score]*probePlan
+	// followed is the snapshot that the plans are for.
+	followed *snapshot
 }
 
 func newProber(g *Group) *prober {
@@ -150,34 +153,59 @@ func (p *prober) ended(s *score) {
 	}
 }
 
-// round starts the probes that are due and returns the time to the next.
+// round starts what is due and returns the time to the next.
 func (p *prober) round(now time.Duration) time.Duration {
 	const idle = time.Minute // nothing to do until the next kick
-	external := p.group.cfg.External
 	wait := idle
 	p.follow(now)
+	healthy := p.healthy(now)
 	for _, plan := range p.plans {
-		h := plan.target.score.state()
-		if plan.due(h, now, external) && plan.target.score.barred(now) == 0 {
-			plan.sent(h, now, external, p.group.jittered)
-			p.start(plan.target)
+		t := plan.target
+		waits := healthy && t.tier == LastTier
+		if !waits {
+			wait = min(wait, p.checkHealth(plan, now, idle))
 		}
-		if p.group.cfg.LoopZone != "" {
+		// What is no endpoint may lead back to us, whoever is healthy.
+		if p.group.cfg.LoopZone != "" && (!waits || t.step > ClusterStep) {
 			wait = min(wait, p.checkLoop(plan, now))
-		}
-		if !plan.busy && (h.out || plan.steady > 0) {
-			wait = min(wait, plan.next-now)
 		}
 	}
 	return max(wait, 0)
 }
 
+// healthy reports whether a target of the tiers is: nobody looks after the last
+// resort meanwhile.
+func (p *prober) healthy(now time.Duration) bool {
+	return slices.ContainsFunc(p.followed.targets, func(t *target) bool {
+		return t.tier != LastTier && !t.score.state().out && t.score.barred(now) == 0
+	})
+}
+
+// checkHealth starts a probe if it is due, and returns the time to the next;
+// idle if there is none.
+func (p *prober) checkHealth(plan *probePlan, now, idle time.Duration) time.Duration {
+	external := p.group.cfg.External
+	h := plan.target.score.state()
+	if plan.due(h, now, external) && plan.target.score.barred(now) == 0 {
+		plan.sent(h, now, external, p.group.jittered)
+		p.start(plan.target)
+	}
+	if plan.busy || !h.out && plan.steady == 0 {
+		return idle
+	}
+	return plan.next - now
+}
+
 // follow brings the plans to the current table.
 func (p *prober) follow(now time.Duration) {
-	targets := p.group.snapshot.Load().targets
-	seen := map[*score]bool{}
+	snap := p.group.snapshot.Load()
+	if snap == p.followed {
+		return
+	}
+	p.followed = snap
+	seen := make(map[*score]bool, len(snap.targets))
 	var tiers [tierCount]int
-	for _, t := range targets {
+	for _, t := range snap.targets {
 		seen[t.score] = true
 		plan := p.plans[t.score]
 		if plan == nil {
