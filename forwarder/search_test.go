@@ -88,7 +88,7 @@ func newTown(t *testing.T, search forwarder.Search, share bool, change ...func(*
 var searchList = []string{"shop.svc.cluster.local.", "svc.cluster.local.", "cluster.local.", ""}
 
 // lookup looks a name up as the C library of a pod does: both types of each name
-// at once, name after name until one exists.
+// at once, the A a moment before the AAAA, name after name until one exists.
 func (w *town) lookup(name string) (found string, took time.Duration) {
 	start := time.Now()
 	for _, end := range searchList {
@@ -100,6 +100,7 @@ func (w *town) lookup(name string) (found string, took time.Duration) {
 				m, _ := w.exchange(dnstest.Question(full, qtype), forwarder.UDP)
 				rcodes[i] = m.Rcode
 			})
+			synctest.Wait()
 		}
 		both.Wait()
 		if rcodes[0] != rcodes[1] {
