@@ -221,7 +221,8 @@ func (g *Group) allOut() bool {
 
 // probed reports whether the reply to a probe shows a server in order. In a
 // cluster it must have the name, which a server has only once it knows the
-// cluster, unless nobody ever had it: then it is the wrong name.
+// cluster, unless nobody ever had it: then it is the wrong name, and a server
+// that refuses it has another zone. One that only starts fails instead.
 func (g *Group) probed(r *wire.Reply) bool {
 	switch {
 	case g.cfg.External:
@@ -230,7 +231,7 @@ func (g *Group) probed(r *wire.Reply) bool {
 		g.synced.Store(true)
 		return true
 	}
-	return !g.synced.Load() && isAnswer(r.RCode)
+	return !g.synced.Load() && (isAnswer(r.RCode) || r.RCode == wire.Refused)
 }
 
 // ejected turns the exchanges of a target that just went out to another one if

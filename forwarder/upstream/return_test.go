@@ -119,6 +119,26 @@ func TestNewServer(t *testing.T) {
 	}
 }
 
+// TestProbeOfTheWrongName has servers that refuse the name of the probes and
+// answer all others: they are taken for being in order.
+func TestProbeOfTheWrongName(t *testing.T) {
+	answer := func(r *request) {
+		var m dns.Msg
+		if err := m.Unpack(r.msg); err != nil || m.Question[0].Name == "probe.test." {
+			r.reply(t, dns.RcodeRefused)
+		} else {
+			r.reply(t, dns.RcodeSuccess)
+		}
+	}
+	local, zone := serve(t, answer), serve(t, answer)
+	g := group(t, upstream.Config{Probe: "probe.test"}, tiered(local, zone))
+	table := tiered(local, zone)
+	table.Tiers[0][0].State = upstream.NotReady
+	g.Update(table)
+	g.Update(tiered(local, zone))
+	waitFor(t, "a probe brings it back", func() bool { return !g.Status().Targets[0].Out })
+}
+
 func TestLoneServerReturns(t *testing.T) {
 	s := serve(t, silent)
 	s.stop()
