@@ -53,7 +53,7 @@ func (r resolvConf) run(ctx context.Context) error {
 func (r resolvConf) warning(left []string, servers []netip.AddrPort, err error) string {
 	var parts []string
 	if err != nil {
-		parts = append(parts, "resolv.conf cannot be read: "+err.Error())
+		parts = append(parts, "resolv.conf cannot be read: "+err.Error()+"; make it readable, or name another file in resolvConf")
 	}
 	if len(left) > 0 {
 		parts = append(parts, "nameservers left out: "+strings.Join(left, ", "))
