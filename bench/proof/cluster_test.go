@@ -55,7 +55,7 @@ func newCluster(t *testing.T, g ground, mix *names.Mix) *cluster {
 	t.Helper()
 	c := &cluster{
 		t: t, ground: g, mix: mix, dir: t.TempDir(),
-		clock: form(
+		clock: space.Form(
 			clock{lameDuck: time.Second, race: 200 * time.Millisecond, linger: 500 * time.Millisecond, schedule: 200 * time.Millisecond},
 			clock{lameDuck: 5 * time.Second, race: 500 * time.Millisecond, linger: 2 * time.Second, schedule: time.Second},
 		),
@@ -70,7 +70,7 @@ func (c *cluster) zoneFile() string { return filepath.Join(c.dir, "zone") }
 func coreDNS(t *testing.T) string {
 	t.Helper()
 	program, there := world.CoreDNS()
-	needs(t, "coredns", there)
+	space.Needs(t, "coredns", there)
 	return program
 }
 

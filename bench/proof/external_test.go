@@ -10,6 +10,7 @@ import (
 
 	"github.com/nodens-dns/nodens/bench/load"
 	"github.com/nodens-dns/nodens/bench/names"
+	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/bench/upstream"
 )
 
@@ -30,7 +31,7 @@ func TestExternal(t *testing.T) {
 	d := c.startNodens(1, budget, outside(resolver.Addr()))
 	c.warm(d)
 	inside := c.ask(d, usual(rate()))
-	outside := c.askOutside(d, form(100.0, 300.0))
+	outside := c.askOutside(d, space.Form(100.0, 300.0))
 	silence := func() error { return resolver.Set(upstream.Faults{Blackhole: true}) }
 	well := func() error { return resolver.Set(upstream.Faults{}) }
 	var crowd *traffic
@@ -52,7 +53,7 @@ func TestExternal(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(form(3*time.Second, 30*time.Second))
+		time.Sleep(space.Form(3*time.Second, 30*time.Second))
 		if fault.end != nil {
 			inside.mark("rest")
 			outside.mark("rest")
@@ -84,7 +85,7 @@ func compareExternal(t *testing.T, inside, outside *traffic) {
 		figure("external resolver "+fault, "loopback", []*traffic{inside}, "p99 of the cluster's misses %s ms, with a good resolver %s; of hits %s, %s; outside %d of %d SERVFAIL, %d late",
 			ms(misses), ms(good), ms(hits), ms(goodHits), ext.ServFail, ext.Sent, ext.Late)
 		// Hits ask no server: they tell what the machine itself was up to.
-		if limit := 3*max(good, hits) + form(3*time.Second, 2*time.Millisecond); misses > limit {
+		if limit := 3*max(good, hits) + space.Form(3*time.Second, 2*time.Millisecond); misses > limit {
 			t.Errorf("%s: p99 of the cluster's misses is %v, at most %v expected", fault, misses, limit)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nodens-dns/nodens/bench/load"
 	"github.com/nodens-dns/nodens/bench/machine"
+	"github.com/nodens-dns/nodens/bench/space"
 )
 
 // figures are the rows of the table that a full run prints.
@@ -42,7 +43,7 @@ func tellFigures(on machine.Machine) error {
 		return nil
 	}
 	table := figureHead + strings.Join(figures.rows, "\n") + "\n"
-	if full() {
+	if space.Full() {
 		fmt.Print("\n", table)
 	}
 	path := os.Getenv("NODENS_FIGURES")
@@ -50,7 +51,7 @@ func tellFigures(on machine.Machine) error {
 		return nil
 	}
 	text := fmt.Sprintf("# What happens to a cluster under load\n\nThe rows of bench/proof, %s. %v.\n\n%s",
-		form("in the short form", "at full length"), on, table)
+		space.Form("in the short form", "at full length"), on, table)
 	return os.WriteFile(path, []byte(text), 0o644)
 }
 

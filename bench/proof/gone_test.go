@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/nodens-dns/nodens/bench/load"
+	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/bench/world"
 )
 
@@ -15,13 +16,13 @@ import (
 // and it is not run over.
 func TestAllGone(t *testing.T) {
 	onBoth(t, func(t *testing.T, g ground) {
-		outage := form(7*time.Second, 60*time.Second)
+		outage := space.Form(7*time.Second, 60*time.Second)
 		c := newCluster(t, g, mustMix(t, 5)) // so that every answer ends during the outage
 		c.boot(1, 2, 3)
 		d := c.startNodens(1, budget, "")
 		c.warm(d)
 		want := usual(rate())
-		want.patience = form(budget+2*time.Second, 0)
+		want.patience = space.Form(budget+2*time.Second, 0)
 		tr := c.ask(d, want)
 		time.Sleep(2 * time.Second)
 		tr.mark("gone")
@@ -37,7 +38,7 @@ func TestAllGone(t *testing.T) {
 		p := c.on(2)
 		began := d.status().at(p.at).Sent
 		tr.mark("back")
-		grace := form(3*time.Second, time.Second)
+		grace := space.Form(3*time.Second, time.Second)
 		time.Sleep(grace)
 		tr.mark("recovered")
 		asked := d.status().at(p.at).Sent - began

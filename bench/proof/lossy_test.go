@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/bench/upstream"
 )
 
@@ -36,7 +37,7 @@ func TestLossy(t *testing.T) {
 		}
 	}
 	tr := c.ask(d, usual(rate()))
-	time.Sleep(form(8*time.Second, 120*time.Second))
+	time.Sleep(space.Form(8*time.Second, 120*time.Second))
 	tr.stop()
 	var lost, passed uint64
 	for _, r := range relays {
@@ -47,7 +48,7 @@ func TestLossy(t *testing.T) {
 	// now and then fail by chance.
 	t.Log(tr.summary())
 	total := tr.total()
-	tr.expectAtMost(total, form(total.Sent/5000, total.Sent/10000))
+	tr.expectAtMost(total, space.Form(total.Sent/5000, total.Sent/10000))
 	if lost == 0 {
 		t.Error("the relays lost nothing")
 	}

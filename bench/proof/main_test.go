@@ -40,26 +40,8 @@ func run(m *testing.M) int {
 	return code
 }
 
-// needs skips the test where something is missing, or fails it where
-// NODENS_REQUIRE counts on it.
-func needs(t *testing.T, what string, there bool) {
-	t.Helper()
-	space.Needs(t, what, there)
-}
-
-// full tells whether the rows are as long as they should be.
-func full() bool { return os.Getenv("NODENS_FULL") != "" }
-
-// form is one of two values, by the form of the run.
-func form[T any](short, long T) T {
-	if full() {
-		return long
-	}
-	return short
-}
-
 // rate is the queries per second of a row, of which a part are misses.
-func rate() float64 { return form(2000.0, 5000.0) }
+func rate() float64 { return space.Form(2000.0, 5000.0) }
 
 // missShare is the part of the queries that no cache can answer.
 const missShare = 0.3

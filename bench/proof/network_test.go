@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/nodens-dns/nodens/bench/space"
 )
 
 // ground is what a cluster stands on: places for its nodes and pods, and
@@ -55,11 +57,11 @@ const (
 // newNetwork makes three nodes with a client pod each.
 func newNetwork(t *testing.T) *network {
 	t.Helper()
-	needs(t, "root", os.Geteuid() == 0)
+	space.Needs(t, "root", os.Geteuid() == 0)
 	n := &network{t: t, prefix: fmt.Sprintf("ndp%d-", os.Getpid()), pods: make(map[string]wiring)}
 	probe := n.prefix + "try"
 	err := exec.Command("ip", "netns", "add", probe).Run()
-	needs(t, "netns", err == nil)
+	space.Needs(t, "netns", err == nil)
 	n.ip("", "netns del "+probe)
 	n.add("sw")
 	n.ip("sw", "link add br0 type bridge", "link set br0 up")

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/bench/upstream"
 	"github.com/nodens-dns/nodens/bench/world"
 )
@@ -44,7 +45,7 @@ func TestOverload(t *testing.T) {
 			var o overload
 			// A machine that stalls makes bursts of an even load: 60 % becomes
 			// far more than 100 % for a while. Such a try says nothing.
-			for try := 1; try == 1 || !o.even() && try <= form(2, 3); try++ {
+			for try := 1; try == 1 || !o.even() && try <= space.Form(2, 3); try++ {
 				o = offer(t, tt.part)
 			}
 			if !o.even() {
@@ -112,7 +113,7 @@ func offer(t *testing.T, part [4]float64) (o overload) {
 	}
 	time.Sleep(time.Second)
 	before := daemons[0].status()
-	time.Sleep(form(5*time.Second, 60*time.Second))
+	time.Sleep(space.Form(5*time.Second, 60*time.Second))
 	o.local = daemons[0].status().share(before, "node")
 	for _, tr := range o.traffics {
 		tr.stop()

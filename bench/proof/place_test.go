@@ -5,8 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"strconv"
-	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -61,29 +59,8 @@ func (p place) start(t *testing.T, program string, args ...string) *space.Proces
 func (p place) rcvbufErrors() (n uint64, err error) {
 	err = p.do(func() error {
 		data, err := os.ReadFile("/proc/thread-self/net/snmp")
-		n = udpCounter(string(data), "RcvbufErrors")
+		n = space.UDPCounter(string(data), "RcvbufErrors")
 		return err
 	})
 	return n, err
-}
-
-// udpCounter finds a counter in the two Udp lines of snmp, names and values.
-func udpCounter(snmp, name string) uint64 {
-	var names []string
-	for line := range strings.Lines(snmp) {
-		fields := strings.Fields(line)
-		switch {
-		case len(fields) == 0 || fields[0] != "Udp:":
-		case names == nil:
-			names = fields
-		default:
-			for i, field := range names {
-				if field == name {
-					n, _ := strconv.ParseUint(fields[i], 10, 64)
-					return n
-				}
-			}
-		}
-	}
-	return 0
 }

@@ -4,20 +4,22 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nodens-dns/nodens/bench/space"
 )
 
 // TestRollingUpgrade replaces every CoreDNS pod of the cluster, one at a time,
 // while the pods of all three nodes ask.
 func TestRollingUpgrade(t *testing.T) {
 	onBoth(t, func(t *testing.T, g ground) {
-		rounds := form(1, 10)
+		rounds := space.Form(1, 10)
 		if _, ok := g.(*loopback); ok {
-			rounds = form(1, 3) // once more, not all over again
+			rounds = space.Form(1, 3) // once more, not all over again
 		}
 		c := newCluster(t, g, mustMix(t, 0))
 		c.boot(1, 2, 3)
 		traffics := c.everywhere(rate())
-		time.Sleep(form(time.Second, 5*time.Second)) // caches fill
+		time.Sleep(space.Form(time.Second, 5*time.Second)) // caches fill
 		for _, tr := range traffics {
 			tr.daemon.awaitLocal()
 			tr.mark("upgrade")
@@ -35,7 +37,7 @@ func TestRollingUpgrade(t *testing.T) {
 			slow = max(slow, p99)
 		}
 		figure("rolling upgrade, maxUnavailable 1", groundName(t), traffics, "%d rounds; p99 of misses during it %s ms", rounds, ms(slow))
-		if limit := form(2*time.Second, 25*time.Millisecond); slow > limit {
+		if limit := space.Form(2*time.Second, 25*time.Millisecond); slow > limit {
 			t.Errorf("p99 of misses is %v, at most %v expected", slow, limit)
 		}
 	})

@@ -4,6 +4,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/nodens-dns/nodens/bench/space"
 )
 
 // The rows of a local CoreDNS that goes without a word: killed, out of reach,
@@ -18,7 +20,7 @@ func TestKilled(t *testing.T) {
 		c.boot(1, 2, 3)
 		d := c.startNodens(1, budget, "")
 		tr := c.ask(d, usual(rate()))
-		rounds := form(2, 20)
+		rounds := space.Form(2, 20)
 		for round := range rounds {
 			p := c.on(1)
 			d.awaitLocal()
@@ -36,7 +38,7 @@ func TestKilled(t *testing.T) {
 		tr.stop().expectNone()
 		_, slow := slowest(tr.misses(), "after")
 		figure("local CoreDNS killed", groundName(t), []*traffic{tr}, "%d times; p99.9 of misses in the second after, the worst: %s ms", rounds, ms(slow))
-		if limit := form(2*time.Second, 200*time.Millisecond); slow > limit {
+		if limit := space.Form(2*time.Second, 200*time.Millisecond); slow > limit {
 			t.Errorf("p99.9 of misses in the second after is %v, at most %v expected", slow, limit)
 		}
 	})
@@ -76,7 +78,7 @@ func TestBlackhole(t *testing.T) {
 	c.boot(1, 2, 3)
 	d := c.startNodens(1, budget, "")
 	tr := c.ask(d, usual(rate()))
-	rounds, p := form(2, 20), c.on(1)
+	rounds, p := space.Form(2, 20), c.on(1)
 	var avoided, back time.Duration
 	var most uint64
 	for round := range rounds {
@@ -88,7 +90,7 @@ func TestBlackhole(t *testing.T) {
 		most = max(most, d.status().at(p.at).Sent-before)
 		time.Sleep(max(0, time.Second-avoided))
 		tr.mark("calm")
-		time.Sleep(form(500*time.Millisecond, 2*time.Second))
+		time.Sleep(space.Form(500*time.Millisecond, 2*time.Second))
 		if apiHears(round) {
 			c.show(p, false, false, false)
 		}
@@ -100,7 +102,7 @@ func TestBlackhole(t *testing.T) {
 	_, slow := slowest(tr.misses(), "after")
 	figure("local CoreDNS a black hole", "netns", []*traffic{tr}, "%d times; p99.9 of misses in the second after, the worst: %s ms; avoided after %s ms and %d queries; back after %s ms",
 		rounds, ms(slow), ms(avoided), most, ms(back))
-	if limit := form(2*time.Second, 400*time.Millisecond); slow > limit {
+	if limit := space.Form(2*time.Second, 400*time.Millisecond); slow > limit {
 		t.Errorf("p99.9 of misses in the second after is %v, at most %v expected", slow, limit)
 	}
 }
@@ -112,13 +114,13 @@ func TestStopped(t *testing.T) {
 		c.boot(1, 2, 3)
 		d := c.startNodens(1, budget, "")
 		tr := c.ask(d, usual(rate()))
-		rounds, p := form(1, 4), c.on(1)
+		rounds, p := space.Form(1, 4), c.on(1)
 		var backs []time.Duration
 		d.awaitLocal()
 		for range rounds {
 			tr.mark("after")
 			p.process.Signal(syscall.SIGSTOP)
-			time.Sleep(form(budget+time.Second, 5*time.Second))
+			time.Sleep(space.Form(budget+time.Second, 5*time.Second))
 			tr.mark("calm")
 			p.process.Signal(syscall.SIGCONT)
 			backs = append(backs, d.awaitLocal())
@@ -127,7 +129,7 @@ func TestStopped(t *testing.T) {
 		_, slow := slowest(tr.misses(), "after")
 		figure("local CoreDNS stopped and continued", groundName(t), []*traffic{tr}, "%d times; p99.9 of misses while stopped, the worst: %s ms; back in the node tier after %s ms the first time, %s the last", rounds, ms(slow), ms(backs[0]), ms(backs[len(backs)-1]))
 		// One that fails again and again is kept out longer and longer.
-		if limit := form(30*time.Second, 10*time.Second); backs[0] > limit {
+		if limit := space.Form(30*time.Second, 10*time.Second); backs[0] > limit {
 			t.Errorf("back in the node tier after %v, at most %v expected", backs[0], limit)
 		}
 	})
@@ -141,7 +143,7 @@ func TestPeerCutOff(t *testing.T) {
 	c.boot(2, 3)
 	d := c.startNodens(1, budget, "")
 	tr := c.ask(d, usual(rate()))
-	rounds := form(1, 5)
+	rounds := space.Form(1, 5)
 	for range rounds {
 		before := d.status()
 		time.Sleep(time.Second)
@@ -152,7 +154,7 @@ func TestPeerCutOff(t *testing.T) {
 		n.cutOff(2)
 		time.Sleep(time.Second)
 		tr.mark("calm")
-		time.Sleep(form(3*time.Second, 15*time.Second)) // silence, then a host that the kernel calls unreachable
+		time.Sleep(space.Form(3*time.Second, 15*time.Second)) // silence, then a host that the kernel calls unreachable
 		n.joinAgain(2)
 		last := d.status()
 		waitFor(t, "the zone peer is asked again", 30*time.Second, func() bool {

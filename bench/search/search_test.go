@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -15,6 +14,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nodens-dns/nodens/bench/names"
+	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/forwarder"
 	"github.com/nodens-dns/nodens/forwarder/cache"
 	"github.com/nodens-dns/nodens/forwarder/wire"
@@ -177,7 +177,7 @@ func ask(f *forwarder.Forwarder, step [2][]byte, now func() time.Duration) {
 
 func TestSearchMix(t *testing.T) {
 	lookups := 1500
-	if os.Getenv("NODENS_FULL") != "" {
+	if space.Full() {
 		lookups = 6000
 	}
 	tests := []struct {

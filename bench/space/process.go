@@ -1,11 +1,9 @@
 package space
 
 import (
-	"bytes"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -16,20 +14,8 @@ import (
 // Process is a child that ends with the test at the latest.
 type Process struct {
 	cmd  *exec.Cmd
-	said said
+	said Output
 	done chan struct{} // closed when it has ended
-}
-
-// said is what a process printed.
-type said struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (s *said) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.buf.Write(b)
 }
 
 // Start starts a command in the namespace, or where the test is for no Space. Its output is kept, and shown if the
@@ -104,11 +90,7 @@ var spawner = sync.OnceValue(func() chan<- func() {
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Said is what it printed so far.
-func (p *Process) Said() string {
-	p.said.mu.Lock()
-	defer p.said.mu.Unlock()
-	return strings.Clone(p.said.buf.String())
-}
+func (p *Process) Said() string { return p.said.String() }
 
 // Signal does nothing to a process that has ended.
 func (p *Process) Signal(s syscall.Signal) {

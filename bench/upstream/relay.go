@@ -206,8 +206,8 @@ func (r *Relay) session(client netip.AddrPort) *net.UDPConn {
 	return conn
 }
 
-// readServer takes what the server sends to one client until the session is
-// idle or closed.
+// readServer takes what the server sends to one client until nothing comes for
+// Idle, or the socket is closed.
 func (r *Relay) readServer(conn *net.UDPConn, client netip.AddrPort) {
 	defer func() {
 		r.mu.Lock()

@@ -8,9 +8,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"github.com/nodens-dns/nodens/bench/space"
 )
 
 // admin serves the admin address of a daemon under test.
@@ -148,24 +149,6 @@ func TestWhoMayControl(t *testing.T) {
 	}
 }
 
-// output is where a command writes while it is read.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
 func TestTailCommand(t *testing.T) {
 	up := newScripted(t, 7, 0)
 	h := serve(t, fmt.Sprintf("listen: [127.0.0.1:0]\nclients: {queriesPerSecond: 1000000}\nroutes: [{zones: [.], servers: [%q]}]\n", up.address))
@@ -181,7 +164,7 @@ func TestTailCommand(t *testing.T) {
 		"misses":          {"-n 1 -from miss -rcode noerror -type a -client 127.0.0.0/8", []string{"miss external"}, " hit "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var out output
+			var out space.Output
 			ended := make(chan int, 1)
 			ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
 			defer stop()
@@ -219,7 +202,7 @@ func TestTailEnds(t *testing.T) {
 	h := serve(t, fmt.Sprintf("listen: [127.0.0.1:0]\nroutes: [{zones: [.], servers: [%q]}]\n", up.address))
 	await(t, "the admin address", func() bool { return h.adminAt.Load() != nil })
 	address := h.adminAt.Load().(string)
-	var out output
+	var out space.Output
 	ctx, interrupt := context.WithCancel(t.Context())
 	first, second := make(chan int, 1), make(chan int, 1)
 	go func() { first <- run(ctx, []string{"tail", "-address", address}, noEnv, &out, &out) }()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/deploy/hostnet"
 )
 
@@ -56,7 +57,7 @@ func TestChurn(t *testing.T) {
 	tr := n.ask(n.fromPods(own4, own6)...)
 	var before growth
 	changes := 0
-	length := form(15*time.Second, 30*time.Minute)
+	length := space.Form(15*time.Second, 30*time.Minute)
 	for began := time.Now(); time.Since(began) < length; changes++ {
 		n.showEndpoints(changes%2 == 0)
 		if changes%5 == 0 {
@@ -108,7 +109,7 @@ func TestManyRestarts(t *testing.T) {
 	warmUp()
 	d.stop()
 	rules, descriptors := n.picture(), guard.descriptors()
-	restarts := form(10, 1000)
+	restarts := space.Form(10, 1000)
 	for range restarts {
 		d := n.start()
 		d.stop()

@@ -138,7 +138,7 @@ func TestConnections(t *testing.T) {
 			n := newNode(t, hostnet.LinkLocal)
 			d := n.start()
 			conns := n.connect(count, own4+":53")
-			for range form(3, 10) {
+			for range space.Form(3, 10) {
 				time.Sleep(300 * time.Millisecond)
 				d = c.event(n, d)
 			}
@@ -159,7 +159,7 @@ func TestConnectionsOfTheFallback(t *testing.T) {
 	conns := n.connect(200, own4+":53")
 	time.Sleep(300 * time.Millisecond)
 	n.start()
-	time.Sleep(form(time.Second, 5*time.Second))
+	time.Sleep(space.Form(time.Second, 5*time.Second))
 	conns.stop()
 	conns.judge("return during fallback")
 	if conns.hungUp.Load()+conns.finished.Load() > 0 {

@@ -3,6 +3,8 @@ package neverdark
 import (
 	"fmt"
 	"sync"
+
+	"github.com/nodens-dns/nodens/bench/space"
 )
 
 // figures are the rows of the table that a full run prints.
@@ -36,7 +38,7 @@ func keepRow(row string) {
 func printFigures() {
 	figures.Lock()
 	defer figures.Unlock()
-	if !full() || len(figures.rows) == 0 {
+	if !space.Full() || len(figures.rows) == 0 {
 		return
 	}
 	fmt.Println("\n| event | sent | lost | SERVFAIL | wrong | late | beside |")

@@ -54,7 +54,7 @@ func TestStopped(t *testing.T) {
 		inARow(t, "nodens answers", 10*time.Second, func() bool { return byNodens(from, own4+":53") })
 	}
 	var away, back time.Duration
-	for range form(1, 10) {
+	for range space.Form(1, 10) {
 		d.Signal(syscall.SIGSTOP)
 		away = max(away, inARow(t, "bypass", 10*time.Second, func() bool { return asksWithin(100*time.Millisecond, n.Routed, "udp", own4+":53") == nil }))
 		d.Signal(syscall.SIGCONT)
@@ -62,7 +62,7 @@ func TestStopped(t *testing.T) {
 	}
 	keep("SIGSTOP and SIGCONT", "bypass after %v at most, back after %v at most", away.Round(time.Millisecond), back.Round(time.Millisecond))
 	t.Logf("bypass after %v, back after %v", away, back)
-	if full() && (away > 1500*time.Millisecond || back > 2*time.Second) {
+	if space.Full() && (away > 1500*time.Millisecond || back > 2*time.Second) {
 		t.Errorf("bypass after %v, want 1.5 s; back after %v, want 2 s", away, back)
 	}
 }
@@ -86,10 +86,10 @@ func TestOthersMeddle(t *testing.T) {
 		time.Sleep(200 * time.Millisecond)
 	}
 	tr.mark("repaired")
-	time.Sleep(form(500*time.Millisecond, 3*time.Second))
+	time.Sleep(space.Form(500*time.Millisecond, 3*time.Second))
 	tr.stop().figure("link, address, table removed by others", "repaired within %v", slow.Round(time.Millisecond))
 	tr.expectNone("", "repaired")
-	if full() && slow > time.Second {
+	if space.Full() && slow > time.Second {
 		t.Errorf("repaired after %v, want 1 s", slow)
 	}
 }
@@ -112,7 +112,7 @@ func TestEndpointsChange(t *testing.T) {
 	warmUp()
 	tr.kill(d, sigkill)
 	n.showEndpoints(true)
-	time.Sleep(form(500*time.Millisecond, 3*time.Second))
+	time.Sleep(space.Form(500*time.Millisecond, 3*time.Second))
 	n.start()
 	waitFor(t, "the fallback has both pods", 10*time.Second, func() bool {
 		return strings.Contains(n.Run(t, "nft", "list", "table", "inet", "nodens_v1"), "10.1.0.53")

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/deploy/hostnet"
 )
 
@@ -25,7 +26,7 @@ func (tr *traffic) kill(d *daemon, how func(*daemon)) {
 	tr.mark("kill")
 	time.Sleep(onTheWay()) // what is on its way now was meant to be sent in this phase
 	how(d)
-	if !full() {
+	if !space.Full() {
 		<-d.Done()
 	}
 	time.Sleep(moment)
@@ -34,7 +35,7 @@ func (tr *traffic) kill(d *daemon, how func(*daemon)) {
 }
 
 // onTheWay is how long a query may be on its way, from when it was meant to be sent.
-func onTheWay() time.Duration { return form(700*time.Millisecond, 2*time.Millisecond) }
+func onTheWay() time.Duration { return space.Form(700*time.Millisecond, 2*time.Millisecond) }
 
 func sigkill(d *daemon) { d.Signal(syscall.SIGKILL) }
 
@@ -46,13 +47,13 @@ func (tr *traffic) judgeKills(kills int) {
 	tr.expectNone("pods", "after")
 	tr.expectNone("", "begin")
 	share := rate() * tr.n.fromNode(own4).share
-	tr.expectAtMost("node", "", uint64(float64(kills)*share*form(expiry, 2*moment).Seconds()))
+	tr.expectAtMost("node", "", uint64(float64(kills)*share*space.Form(expiry, 2*moment).Seconds()))
 }
 
 // mayLose is how many queries of pods kills may cost. In the short form the phase is
 // as long as a busy machine needs, and what counts is that nothing is lost after it.
 func (tr *traffic) mayLose(kills int) uint64 {
-	return form(tr.counts("pods", "kill").Sent, uint64(lostPerKill*kills))
+	return space.Form(tr.counts("pods", "kill").Sent, uint64(lostPerKill*kills))
 }
 
 // TestKill kills nodens with SIGKILL and starts it again later.
@@ -61,12 +62,12 @@ func TestKill(t *testing.T) {
 	d := n.start()
 	tr := n.ask(append(n.fromPods(own4, own6), n.fromNode(own4))...)
 	warmUp()
-	kills := form(3, 50)
+	kills := space.Form(3, 50)
 	var memory int
 	for range kills {
 		memory = max(memory, d.rss())
 		tr.kill(d, sigkill)
-		time.Sleep(form(300*time.Millisecond, 2*time.Second))
+		time.Sleep(space.Form(300*time.Millisecond, 2*time.Second))
 		d = n.start()
 		warmUp()
 	}
@@ -81,7 +82,7 @@ func TestCrashLoop(t *testing.T) {
 	d := n.start()
 	tr := n.ask(append(n.fromPods(own4, own6), n.fromNode(own4))...)
 	warmUp()
-	delays := form([]time.Duration{0, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond},
+	delays := space.Form([]time.Duration{0, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond},
 		[]time.Duration{0, 10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second})
 	for _, delay := range delays {
 		tr.kill(d, sigkill)
@@ -100,11 +101,11 @@ func TestOutOfMemory(t *testing.T) {
 	d := n.start()
 	tr := n.ask(append(n.fromPods(own4, own6), n.fromNode(own4))...)
 	warmUp()
-	kills := form(2, 5)
+	kills := space.Form(2, 5)
 	for range kills {
 		group.take(d)
 		tr.kill(d, group.exhaust)
-		time.Sleep(form(300*time.Millisecond, 2*time.Second))
+		time.Sleep(space.Form(300*time.Millisecond, 2*time.Second))
 		d = n.start()
 		warmUp()
 	}
@@ -120,9 +121,9 @@ func TestGuardIsKilled(t *testing.T) {
 	warmUp()
 	tr.mark("alone")
 	n.guard.End(syscall.SIGKILL)
-	time.Sleep(form(2*time.Second, 5*time.Second))
+	time.Sleep(space.Form(2*time.Second, 5*time.Second))
 	tr.kill(d, sigkill)
-	time.Sleep(form(time.Second, 3*time.Second))
+	time.Sleep(space.Form(time.Second, 3*time.Second))
 	tr.stop().figure("guard killed, then both", "%d lost by the node", tr.counts("node", "").Lost)
 	tr.expectNone("", "alone")
 	tr.judgeKills(1)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/bench/world"
 )
 
@@ -43,19 +44,8 @@ func run(m *testing.M) int {
 	return code
 }
 
-// full tells whether the rows are as long as they should be.
-func full() bool { return os.Getenv("NODENS_FULL") != "" }
-
-// form is one of two values, by the form of the run.
-func form[T any](short, long T) T {
-	if full() {
-		return long
-	}
-	return short
-}
-
 // rate is the queries per second of a row.
-func rate() float64 { return form(1500.0, 20000.0) }
+func rate() float64 { return space.Form(1500.0, 20000.0) }
 
 // waitFor waits until a condition holds, and tells how long it took.
 func waitFor(t *testing.T, what string, patience time.Duration, holds func() bool) time.Duration {

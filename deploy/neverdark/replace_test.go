@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/bench/world"
 	"github.com/nodens-dns/nodens/deploy/hostnet"
 )
@@ -47,7 +48,7 @@ func TestAnotherUserHasThePort(t *testing.T) {
 	}
 	tr.kill(old, func(d *daemon) { d.Signal(syscall.SIGTERM) })
 	took := waitFor(t, "nodens has the port", 10*time.Second, func() bool { return byNodens(n.Routed, own4+":53") && byNodens(n.Routed, "["+own6+"]:53") })
-	time.Sleep(form(300*time.Millisecond, 5*time.Second))
+	time.Sleep(space.Form(300*time.Millisecond, 5*time.Second))
 
 	tr.mark("back")
 	select {
@@ -58,7 +59,7 @@ func TestAnotherUserHasThePort(t *testing.T) {
 	d.stop()
 	startOld()
 	waitFor(t, "the old one again", 20*time.Second, func() bool { return asks(n.Routed, "udp", own4+":53") == nil })
-	time.Sleep(form(500*time.Millisecond, 3*time.Second))
+	time.Sleep(space.Form(500*time.Millisecond, 3*time.Second))
 	tr.stop().figure("CoreDNS of root, nodens of user 65532, and back", "nodens had the port %v after the end of the other", took.Round(time.Millisecond))
 	tr.expectNone("", "begin")
 	tr.expectNone("", "beside")

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/deploy/hostnet"
 )
 
@@ -17,7 +18,7 @@ func listenAt(mode hostnet.Mode) (four, six string) {
 }
 
 // warmUp lets caches fill, and the guard's probes be answered.
-func warmUp() { time.Sleep(form(700*time.Millisecond, 3*time.Second)) }
+func warmUp() { time.Sleep(space.Form(700*time.Millisecond, 3*time.Second)) }
 
 // TestRollingRestarts replaces nodens by another that runs beside it for a moment, as
 // a DaemonSet with surge does.
@@ -26,14 +27,14 @@ func TestRollingRestarts(t *testing.T) {
 	d := n.start()
 	tr := n.ask(append(n.fromPods(own4, own6), n.fromNode(own4))...)
 	warmUp()
-	rolls := form(6, 50)
+	rolls := space.Form(6, 50)
 	for i := range rolls {
 		tr.mark(fmt.Sprintf("roll %d", i))
 		next := n.start()
-		time.Sleep(form(300*time.Millisecond, time.Second))
+		time.Sleep(space.Form(300*time.Millisecond, time.Second))
 		d.stop()
 		d = next
-		time.Sleep(form(100*time.Millisecond, 500*time.Millisecond))
+		time.Sleep(space.Form(100*time.Millisecond, 500*time.Millisecond))
 	}
 	tr.stop().figure(fmt.Sprintf("%d rolling restarts with surge", rolls), "link-local")
 	tr.expectNone("", "")
@@ -52,13 +53,13 @@ func TestRestartsWithoutSuccessor(t *testing.T) {
 			four, six := listenAt(mode)
 			tr := n.ask(append(n.fromPods(four, six), n.fromNode(four))...)
 			warmUp()
-			restarts := form(3, 20)
+			restarts := space.Form(3, 20)
 			for i := range restarts {
 				tr.mark(fmt.Sprintf("restart %d", i))
 				d.stop()
-				time.Sleep(form(500*time.Millisecond, 3*time.Second))
+				time.Sleep(space.Form(500*time.Millisecond, 3*time.Second))
 				d = n.start()
-				time.Sleep(form(500*time.Millisecond, time.Second))
+				time.Sleep(space.Form(500*time.Millisecond, time.Second))
 			}
 			tr.stop().figure(fmt.Sprintf("%d restarts without a successor", restarts), "%v", mode)
 			tr.expectNone("", "")
@@ -73,16 +74,16 @@ func TestPair(t *testing.T) {
 	pair := []*daemon{n.start(), n.start()}
 	tr := n.ask(append(n.fromPods(own4, own6), n.fromNode(own4))...)
 	warmUp()
-	turns := form(4, 20)
+	turns := space.Form(4, 20)
 	for i := range turns {
 		pair[i%2].stop()
-		time.Sleep(form(200*time.Millisecond, 2*time.Second))
+		time.Sleep(space.Form(200*time.Millisecond, 2*time.Second))
 		pair[i%2] = n.start()
-		time.Sleep(form(500*time.Millisecond, time.Second))
+		time.Sleep(space.Form(500*time.Millisecond, time.Second))
 	}
 	before := n.fallbackPackets()
 	tr.kill(pair[0], sigkill)
-	time.Sleep(form(300*time.Millisecond, 2*time.Second))
+	time.Sleep(space.Form(300*time.Millisecond, 2*time.Second))
 	tr.stop().figure(fmt.Sprintf("a pair, one restarted in turn %d times, then one killed", turns), "%d packets to the fallback", n.fallbackPackets())
 	if before != n.fallbackPackets() {
 		t.Errorf("%d packets to the fallback, want none while one of a pair lives", n.fallbackPackets()-before)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -123,7 +122,7 @@ func (tr *traffic) expectAtMost(stream, phase string, lost uint64) {
 		tr.n.t.Logf("not judged, the machine is too busy: %s, phase %q: %d of %d lost, %d SERVFAIL; %s", stream, phase, c.Lost, c.Sent, c.ServFail, tr.remarks())
 		return
 	}
-	if !full() {
+	if !space.Full() {
 		lost += tr.n.rcvbufErrors() - tr.dropped // by a CoreDNS that had no CPU
 	}
 	if c.Sent == 0 {
@@ -171,7 +170,7 @@ func (tr *traffic) starved() bool {
 	for _, r := range tr.got {
 		late = max(late, r.Generator.Lag.P99)
 	}
-	return !full() && late > 100*time.Millisecond
+	return !space.Full() && late > 100*time.Millisecond
 }
 
 // rcvbufErrors is how many datagrams the kernel dropped on the node and in its pods
@@ -184,35 +183,10 @@ func (n *node) rcvbufErrors() (sum uint64) {
 				if err != nil {
 					return err
 				}
-				sum += udpCounter(string(data), "RcvbufErrors")
+				sum += space.UDPCounter(string(data), "RcvbufErrors")
 			}
 			return nil
 		})
 	}
 	return sum
-}
-
-// udpCounter finds a counter of UDP in snmp, which has a line of names and one of
-// values, or in snmp6, which has a line for each.
-func udpCounter(text, name string) uint64 {
-	var names []string
-	for line := range strings.Lines(text) {
-		fields := strings.Fields(line)
-		switch {
-		case len(fields) == 2 && fields[0] == "Udp6"+name:
-			n, _ := strconv.ParseUint(fields[1], 10, 64)
-			return n
-		case len(fields) == 0 || fields[0] != "Udp:":
-		case names == nil:
-			names = fields
-		default:
-			for i, field := range names {
-				if field == name {
-					n, _ := strconv.ParseUint(fields[i], 10, 64)
-					return n
-				}
-			}
-		}
-	}
-	return 0
 }
