@@ -172,7 +172,10 @@ func (c *conn) fill() error {
 // lastLook reads what came while this goroutine waited for a CPU: a read whose
 // deadline is over returns without a look at the socket.
 func (c *conn) lastLook() error {
-	if err := c.net.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
+	if !ready(c.net) {
+		return errStopping
+	}
+	if err := c.net.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
 		return err
 	}
 	n, err := c.net.Read(c.in.space())

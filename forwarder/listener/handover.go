@@ -52,7 +52,12 @@ func (l *loop) drain() error {
 		}
 		err := l.socket.raw.Read(pass)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return handover
+			// It ends so without a look at the queue too, when this goroutine
+			// waited that long for a CPU.
+			if !l.pass() {
+				return handover
+			}
+			err = nil
 		}
 		if err = errors.Join(err, l.givenUp()); err != nil {
 			return errors.Join(handover, fmt.Errorf("drain udp %v: %w", l.socket.addr, err))

@@ -36,9 +36,11 @@ func TestTCPReluctantReaderIsCut(t *testing.T) {
 
 // Who listens on one address is not there on the others of its machine.
 func TestOwnAddressOnly(t *testing.T) {
-	others := []string{"127.0.0.1", "127.0.0.3"}
+	// Addresses that no other test listens on.
+	const own = "127.2.0.2"
+	others := []string{"127.2.0.1", "127.2.0.3"}
 	t.Run("UDP", func(t *testing.T) {
-		u, _ := startUDP(t, listener.UDPConfig{Addr: loopback("127.0.0.2"), Handler: &handler{}})
+		u, _ := startUDP(t, listener.UDPConfig{Addr: loopback(own), Handler: &handler{}})
 		ask(t, dial(t, "udp", u.Addr()), query(1))
 		for _, other := range others {
 			c := dial(t, "udp", netipPort(loopback(other), u.Addr().Port()))
@@ -52,7 +54,7 @@ func TestOwnAddressOnly(t *testing.T) {
 		}
 	})
 	t.Run("TCP", func(t *testing.T) {
-		l, _ := startTCP(t, listener.TCPConfig{Addr: loopback("127.0.0.2"), Handler: &handler{}})
+		l, _ := startTCP(t, listener.TCPConfig{Addr: loopback(own), Handler: &handler{}})
 		if err := exchange(dial(t, "tcp", l.Addr()), framed(query(1)))(); err != nil {
 			t.Error(err)
 		}

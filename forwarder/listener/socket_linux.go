@@ -60,6 +60,21 @@ func control(raw syscall.RawConn, f func(fd int) error) error {
 	return inner
 }
 
+// ready tells whether a read of the socket, or an accept, has not to wait. It looks
+// whatever the deadline.
+func ready(s syscall.Conn) (yes bool) {
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return false
+	}
+	err = control(raw, func(fd int) error {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		yes = n > 0
+		return err
+	})
+	return yes && err == nil
+}
+
 // share lets another process of the same user bind the address as well: that
 // is how a successor takes over.
 func share(fd int) error {

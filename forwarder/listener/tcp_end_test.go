@@ -67,10 +67,17 @@ func TestTCPEndAnswersWhatWasAsked(t *testing.T) {
 	}
 }
 
-// Connections that the kernel completed are served though Run ends at once.
+// Connections that the kernel completed are served though Run ends at once, and
+// though the time of silence is over before it looks.
 func TestTCPEndServesTheAcceptQueue(t *testing.T) {
+	for name, quiet := range map[string]time.Duration{"in time": 0, "late": time.Nanosecond} {
+		t.Run(name, func(t *testing.T) { endWithAcceptQueue(t, quiet) })
+	}
+}
+
+func endWithAcceptQueue(t *testing.T, quiet time.Duration) {
 	checkLeaks(t)
-	l, err := listener.ListenTCP(listener.TCPConfig{Addr: loopback("127.0.0.1"), Handler: &handler{}})
+	l, err := listener.ListenTCP(listener.TCPConfig{Addr: loopback("127.0.0.1"), Handler: &handler{}, DrainQuiet: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
