@@ -101,6 +101,7 @@ func configNode(c *Config) *yaml.Node {
 	local := newMap()
 	local.list("deny", c.Local.Deny)
 	root.section("local", local)
+	root.section("clients", clientsNode(&c.Clients, &d.Clients))
 	root.section("limits", limitsNode(&c.Limits, &d.Limits))
 	routes := &yaml.Node{Kind: yaml.SequenceNode}
 	for i := range c.Routes {
@@ -111,12 +112,7 @@ func configNode(c *Config) *yaml.Node {
 	log.text("level", c.Log.Level, d.Log.Level)
 	log.text("format", c.Log.Format, d.Log.Format)
 	root.section("log", log)
-	q := newMap()
-	q.number("every", c.QueryLog.Every, d.QueryLog.Every)
-	q.text("below", c.QueryLog.Below, d.QueryLog.Below)
-	q.time("slower", c.QueryLog.Slower, d.QueryLog.Slower)
-	q.number("perSecond", c.QueryLog.PerSecond, d.QueryLog.PerSecond)
-	root.section("queryLog", q)
+	root.section("queryLog", queryLogNode(&c.QueryLog, &d.QueryLog))
 	tap := newMap()
 	tap.text("address", c.Dnstap.Address, d.Dnstap.Address)
 	tap.text("identity", c.Dnstap.Identity, d.Dnstap.Identity)
@@ -125,6 +121,24 @@ func configNode(c *Config) *yaml.Node {
 	root.time("stopDelay", c.StopDelay, d.StopDelay)
 	root.time("stopGrace", c.StopGrace, d.StopGrace)
 	return root.Node
+}
+
+// clientsNode has what a Corefile can say of clients.
+func clientsNode(c, d *ClientsConfig) yamlMap {
+	m := newMap()
+	m.list("allow", texts(c.Allow))
+	m.list("deny", texts(c.Deny))
+	m.text("denied", c.Denied, d.Denied)
+	return m
+}
+
+func queryLogNode(q, d *QueryLogConfig) yamlMap {
+	m := newMap()
+	m.number("every", q.Every, d.Every)
+	m.text("below", q.Below, d.Below)
+	m.time("slower", q.Slower, d.Slower)
+	m.number("perSecond", q.PerSecond, d.PerSecond)
+	return m
 }
 
 func adminNode(a, d *AdminConfig) yamlMap {

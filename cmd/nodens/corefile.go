@@ -124,6 +124,7 @@ func readCorefile(options corefileOptions, data []byte, kube kubeDNS) (Config, e
 // finish puts together what the blocks say.
 func (c *corefile) finish() {
 	c.compareBlocks()
+	c.compareAccess()
 	c.mergeRoutes()
 	c.stubDomains()
 	c.keepSpecialNames()
@@ -139,8 +140,7 @@ func (c *corefile) finish() {
 	c.adminAddress()
 	c.denyUnrouted()
 	c.config.complete(c.options.variable)
-	sortMistakes(c.notes)
-	for _, n := range c.notes {
+	for _, n := range sortedMistakes(c.notes) {
 		c.config.Notes = append(c.config.Notes, n.in(c.file))
 	}
 }

@@ -21,6 +21,8 @@ type corefileBlock struct {
 	listen   []netip.AddrPort
 	cached   bool
 	forwards []forwardStatement
+	access   []accessRule // in their order
+	denied   int          // answers that acl made
 	// apply changes every route of the block, in order.
 	apply []func(r *RouteConfig)
 }

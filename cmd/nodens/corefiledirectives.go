@@ -53,7 +53,7 @@ func leftOut() map[string]string {
 // them cannot be taken over.
 func refused() []string {
 	return []string{
-		"acl", "alternate", "any", "auto", "autopath", "azure", "chaos", "clouddns", "dnssec", "erratic", "etcd", "file",
+		"alternate", "any", "auto", "autopath", "azure", "chaos", "clouddns", "dnssec", "erratic", "etcd", "file",
 		"geoip", "grpc", "header", "k8s_external", "kubernetes", "local", "metadata", "quic", "root", "route53", "rrl",
 		"secondary", "sign", "tls", "transfer", "tsig", "view", "whoami",
 	}

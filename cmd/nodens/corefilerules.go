@@ -18,7 +18,7 @@ import (
 // ruleDirectives are those that change what the names of a block are answered with.
 func ruleDirectives() map[string]directive {
 	return map[string]directive{
-		"hosts": readHosts, "template": readTemplate, "rewrite": readRewrite, "dns64": readDNS64,
+		"acl": readACL, "hosts": readHosts, "template": readTemplate, "rewrite": readRewrite, "dns64": readDNS64,
 	}
 }
 

@@ -43,13 +43,20 @@ func (m *mistakes) err() error {
 	if len(m.list) == 0 {
 		return nil
 	}
-	sortMistakes(m.list)
+	m.list = sortedMistakes(m.list)
 	return m
 }
 
-func sortMistakes(list []mistake) {
+// sortedMistakes tells each once: a snippet is read for every block that imports it.
+func sortedMistakes(list []mistake) []mistake {
 	slices.SortStableFunc(list, func(a, b mistake) int {
 		return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.line, b.line))
+	})
+	told := map[mistake]bool{}
+	return slices.DeleteFunc(list, func(m mistake) bool {
+		again := told[m]
+		told[m] = true
+		return again
 	})
 }
 
