@@ -41,14 +41,18 @@ func nodeCacheCommand(ctx context.Context, s surroundings, args []string) error 
 	if err != nil {
 		return err
 	}
+	if _, err := n.corefile(); err != nil {
+		return err
+	}
+	strong := giveUpPowers() // before it reads what others wrote
 	config, bad, err := n.first()
 	if err != nil {
 		return err
 	}
 	level := zap.NewAtomicLevel()
 	d := newDaemon(newLogger(config.Log, level, s.stderr), level, s.getenv)
-	if err := giveUpPowers(); err != nil {
-		d.log.Warn("this process may do more than it needs", zap.Error(err))
+	if strong != nil {
+		d.log.Warn("this process may do more than it needs", zap.Error(strong))
 	}
 	n.wire(d, bad)
 	ctx, stop := context.WithCancel(ctx)
@@ -89,6 +93,17 @@ func (n *nodeCache) corefiles() []string {
 	return paths
 }
 
+// corefile is the one that is read.
+func (n *nodeCache) corefile() (string, error) {
+	paths := n.corefiles()
+	for _, path := range paths {
+		if _, err := os.Stat(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("there is no Corefile at %s; mount one or name it with -conf", orList(paths))
+}
+
 // files are all that the configuration is read from.
 func (n *nodeCache) files() []string {
 	files := append(n.corefiles(), n.imported...)
@@ -117,15 +132,9 @@ func (n *nodeCache) load() (Config, error) {
 
 func (n *nodeCache) read(kube kubeDNS) (Config, error) {
 	options := n.options
-	paths := n.corefiles()
-	for _, path := range paths {
-		if _, err := os.Stat(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
-			options.Path = path
-			break
-		}
-	}
-	if options.Path == "" {
-		return Config{}, fmt.Errorf("there is no Corefile at %s; mount one or name it with -conf", orList(paths))
+	var err error
+	if options.Path, err = n.corefile(); err != nil {
+		return Config{}, err
 	}
 	c, err := loadCorefile(options, kube)
 	if err != nil {
