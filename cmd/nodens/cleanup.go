@@ -5,18 +5,26 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"io/fs"
+	"net/netip"
 	"os"
+	"slices"
 
 	"github.com/nodens-dns/nodens/deploy/guard"
 	"github.com/nodens-dns/nodens/deploy/hostnet"
+	"github.com/nodens-dns/nodens/forwarder/listener"
 )
+
+// dnsPort is where node-cache serves.
+const dnsPort = 53
 
 // cleanupCommand is nodens cleanup.
 func cleanupCommand(_ context.Context, s surroundings, args []string) error {
 	flags := flag.NewFlagSet("nodens cleanup", flag.ContinueOnError)
 	path := flags.String("config", "", "the configuration `FILE` of what is removed; without it the defaults")
-	force := flags.Bool("force", false, "also while a guard runs, which sets it all up again")
+	others := flags.Bool("node-cache", false, "remove only what node-cache left: beside a guard, but not beside node-cache")
+	force := flags.Bool("force", false, "also while a guard runs, which sets it all up again, or node-cache")
 	if err := parse(flags, s, args); err != nil {
 		return err
 	}
@@ -24,32 +32,72 @@ func cleanupCommand(_ context.Context, s surroundings, args []string) error {
 	if err != nil {
 		return err
 	}
-	if pid, held := guard.Holder(c.Host.Lock); held && !*force {
-		return fmt.Errorf("a guard runs here (process %d) and would set it all up again: stop it first, or use -force", pid)
-	}
 	host, err := hostnet.New(hostnet.Config{})
 	if err != nil {
 		return err
 	}
 	defer host.Close()
-	report, err := host.Cleanup(c.hostState())
-	for _, line := range report.Changed {
-		fmt.Fprintln(s.stdout, line)
+	if !*force {
+		if err := mayClean(host, &c, *others); err != nil {
+			return err
+		}
 	}
-	for _, note := range report.Notes {
-		fmt.Fprintf(s.stdout, "note: %s\n", note)
+	remove := host.Cleanup
+	if *others {
+		remove = host.RemoveLeftovers
 	}
-	removed, fileErr := removeFile(c.Host.Endpoints)
-	if removed {
-		fmt.Fprintf(s.stdout, "file %s: removed\n", c.Host.Endpoints)
+	report, err := remove(c.hostState())
+	removed := false
+	if !*others {
+		var fileErr error
+		removed, fileErr = removeFile(c.Host.Endpoints)
+		err = errors.Join(err, fileErr)
 	}
-	if hint := legacyHint(); hint != "" {
-		fmt.Fprintf(s.stdout, "note: %s\n", hint)
-	}
+	tellCleanup(s.stdout, report, removed, c.Host.Endpoints)
 	if len(report.Changed) == 0 && !removed && err == nil {
 		fmt.Fprintln(s.stdout, "there was nothing to remove")
 	}
-	return errors.Join(err, fileErr)
+	return err
+}
+
+func tellCleanup(w io.Writer, report hostnet.Report, removed bool, file string) {
+	for _, line := range report.Changed {
+		fmt.Fprintln(w, line)
+	}
+	for _, note := range report.Notes {
+		fmt.Fprintf(w, "note: %s\n", note)
+	}
+	if removed {
+		fmt.Fprintf(w, "file %s: removed\n", file)
+	}
+	if hint := legacyHint(); hint != "" {
+		fmt.Fprintf(w, "note: %s\n", hint)
+	}
+}
+
+// mayClean says whose work would be undone.
+func mayClean(host *hostnet.Host, c *Config, others bool) error {
+	if !others {
+		if pid, held := guard.Holder(c.Host.Lock); held {
+			return fmt.Errorf("a guard runs here (process %d) and would set it all up again: stop it first, or use -force", pid)
+		}
+		return nil
+	}
+	found, err := host.Read(hostnet.State{Link: hostnet.NodeCacheLink})
+	if err != nil {
+		return err
+	}
+	for _, a := range found.Link.Addrs {
+		if heldByOthers(netip.AddrPortFrom(a, dnsPort), c.Host.UID) {
+			return fmt.Errorf("somebody still serves %v on link %s: stop node-cache on this node first, or use -force", a, hostnet.NodeCacheLink)
+		}
+	}
+	return nil
+}
+
+// heldByOthers tells whether a process of another user is bound to just this address.
+func heldByOthers(at netip.AddrPort, uid int) bool {
+	return slices.ContainsFunc(listener.Holders(listener.ProtoUDP, at), func(h listener.Holder) bool { return !h.Wildcard && h.UID != uid })
 }
 
 // hostOf is a configuration for what is done to the host; the defaults without a path.

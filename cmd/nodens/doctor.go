@@ -38,6 +38,7 @@ type visit struct {
 	host     *hostnet.Host
 	state    hostnet.State
 	root     string // before the paths of the system's files; "" outside tests
+	before   bool   // an installation: nothing of ours has to run
 	findings []finding
 
 	report    *report  // of the daemon that runs; nil = none does
@@ -61,14 +62,18 @@ func doctorCommand(ctx context.Context, s surroundings, args []string) error {
 	flags := flag.NewFlagSet("nodens doctor", flag.ContinueOnError)
 	path := flags.String("config", "", "the configuration `FILE` that this node should serve; without it the defaults")
 	format := flags.String("o", "text", "the `FORMAT` of the output, text or json")
+	before := flags.Bool("before", false, "look before an installation: neither guard nor daemon is missed")
+	fail := flags.String("fail", "warning", "the least `SEVERITY` that makes the exit status other than 0, warning or bad")
 	if err := parse(flags, s, args); err != nil {
 		return err
 	}
 	if *format != "text" && *format != "json" {
-		fmt.Fprintf(s.stderr, "nodens doctor: -o is %q; write text or json\n", *format)
-		return errUsage
+		return misused(flags, fmt.Sprintf("-o is %q; write text or json", *format))
 	}
-	v := &visit{}
+	if *fail != warning.String() && *fail != bad.String() {
+		return misused(flags, fmt.Sprintf("-fail is %q; write warning or bad", *fail))
+	}
+	v := &visit{before: *before}
 	var err error
 	if v.config, err = hostOf(*path, s.getenv); err != nil {
 		v.find(bad, "configuration", err.Error(), "correct it; 'nodens check' names every mistake")
@@ -83,7 +88,11 @@ func doctorCommand(ctx context.Context, s surroundings, args []string) error {
 	if err := v.print(s.stdout, *format); err != nil {
 		return err
 	}
-	return v.verdict()
+	err = v.verdict()
+	if errors.As(err, new(warned)) && *fail == bad.String() {
+		return nil
+	}
+	return err
 }
 
 // look looks at everything: the kernel, what is on the node, and who should answer.

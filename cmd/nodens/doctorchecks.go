@@ -92,7 +92,7 @@ func (v *visit) found() {
 	if len(found.Leftovers)+len(found.Unread) == 0 {
 		v.find(fine, "leftovers", "node-cache left nothing in the tables of nft", "")
 	}
-	if missing := found.Missing(v.state); v.config.Host.guarded() && len(missing) > 0 {
+	if missing := found.Missing(v.state); v.config.Host.guarded() && !v.before && len(missing) > 0 {
 		v.find(warning, "host", fmt.Sprintf("%d things are not as configured, such as %s", len(missing), missing[0]), "a guard repairs that")
 	}
 }
@@ -128,6 +128,10 @@ func (v *visit) guard() {
 	}
 	if pid, held := guard.Holder(v.config.Host.Lock); held {
 		v.find(fine, "guard", fmt.Sprintf("process %d guards this node", pid), "")
+		return
+	}
+	if v.before {
+		v.find(fine, "guard", "none runs on this node yet", "")
 		return
 	}
 	v.find(bad, "guard", "none runs on this node: nobody sets up the addresses, and a stuck nodens is not seen", "start 'nodens guard'")

@@ -32,7 +32,11 @@ func (v *visit) daemon(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
 	body, err := askAdmin(ctx, v.config.Admin.Address.String(), http.MethodGet, "/statusz", url.Values{"format": {"json"}})
-	if err != nil {
+	switch {
+	case err != nil && v.before:
+		v.find(fine, "daemon", "none runs on this node yet", "")
+		return
+	case err != nil:
 		v.find(warning, "daemon", err.Error(), "")
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +17,8 @@ import (
 	"helm.sh/helm/v3/pkg/lint/support"
 	"helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/releaseutil"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 )
 
 const (
@@ -130,6 +133,60 @@ func TestAddressesAsText(t *testing.T) {
 	if !slices.Equal(text, list) {
 		t.Errorf("they differ:\n%s", strings.Join(text, "\n---\n"))
 	}
+}
+
+// The names that values have in other charts mean the same here, and the configuration
+// that they come to is one that the program takes.
+func TestValuesOfOtherCharts(t *testing.T) {
+	objects, _ := render(t, newest, map[string]any{
+		"config": map[string]any{
+			"dnsDomain": "cluster.example", "localDns": "169.254.20.25", "cacheTTL": 20, "commProtocol": "force_tcp",
+			"noIPv6Lookups": true, "enableLogging": true, "upstreamServers": []any{"192.0.2.53"},
+		},
+		"initContainers": []any{map[string]any{"name": "wait", "image": "example.org/wait:1"}},
+		"lifecycle":      map[string]any{"preStop": map[string]any{"sleep": map[string]any{"seconds": 2}}},
+	})
+	file := filepath.Join(t.TempDir(), "nodens.yaml")
+	if err := os.WriteFile(file, []byte(configOf(t, objects)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(program(t), "check", "-config", file).CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	var got struct {
+		Listen   []string
+		QueryLog struct{ Every int }
+		Routes   []struct {
+			Zones, Servers       []string
+			ForceTCP, FilterAAAA bool
+			Cache                struct{ MaxTTL string }
+		}
+	}
+	if err := yaml.Unmarshal([]byte(configOf(t, objects)), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := "{Listen:[169.254.20.25:53] QueryLog:{Every:1} Routes:[" +
+		"{Zones:[cluster.example in-addr.arpa ip6.arpa] Servers:[] ForceTCP:true FilterAAAA:true Cache:{MaxTTL:20s}} " +
+		"{Zones:[.] Servers:[192.0.2.53] ForceTCP:false FilterAAAA:true Cache:{MaxTTL:20s}}]}"
+	if text := fmt.Sprintf("%+v", got); text != want {
+		t.Errorf("it comes to\n%s, want\n%s", text, want)
+	}
+	spec := daemon(t, objects).Spec.Template.Spec
+	if len(spec.InitContainers) != 2 || spec.InitContainers[1].Name != "wait" || spec.Containers[0].Lifecycle.PreStop.Sleep.Seconds != 2 {
+		t.Errorf("init containers and hooks: %+v", spec)
+	}
+}
+
+// configOf is the configuration among some objects.
+func configOf(t *testing.T, objects []string) string {
+	t.Helper()
+	for _, m := range typed[corev1.ConfigMap](t, objects) {
+		if text, ok := m.Data["nodens.yaml"]; ok {
+			return text
+		}
+	}
+	t.Fatal("no configuration")
+	return ""
 }
 
 // What a values file can say is in the schema, and the other way round.

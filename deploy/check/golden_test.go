@@ -5,8 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
 )
 
 // generated are the files that others make by hand of the chart.
@@ -19,12 +22,15 @@ func generated(t *testing.T) map[string]string {
 	inNone, _ := render(t, newest, none)
 	old, _ := render(t, oldest, nil)
 	policy, _ := render(t, newest, map[string]any{"mode": "none", "ciliumLocalRedirectPolicy": map[string]any{"enabled": true}})
+	on := map[string]any{"enabled": true}
+	moving, _ := render(t, newest, map[string]any{"preflight": on, "migration": on})
 	files := map[string]string{
 		"../manifests/link-local.yaml":      plain("Own address 169.254.20.10, which the kubelet gives to pods as clusterDNS.", linkLocal),
 		"../manifests/link-local-1.25.yaml": plain("As link-local.yaml, for Kubernetes 1.25 to 1.28.", old),
 		"../manifests/service.yaml":         plain("Own address 169.254.20.10 and that of the Service kube-dns: write your own in place of 10.96.0.10.", inService),
 		"../manifests/none.yaml":            plain("In the pod network, for a Cilium Local Redirect Policy (../cilium).", inNone),
 		"../manifests/cleanup.yaml":         plain("Takes away what nodens left on the nodes. Apply it when nodens is gone, wait for\n# 'kubectl -n kube-system rollout status daemonset/nodens-cleanup', delete it.", append(only(t, "ConfigMap", hooks), only(t, "DaemonSet", hooks)...)),
+		"../manifests/migration.yaml": plain("On the way from node-local-dns, beside link-local.yaml: looks at every node before it\n# moves, and when it has (docs/migration.md).", named(t, []string{"nodens-preflight", "nodens-migration"}, moving)),
 		"../cilium/localredirectpolicy.yaml": plain("Leads the pods' queries for kube-dns to nodens on their node. First apply\n# ../manifests/none.yaml.",
 			only(t, "CiliumLocalRedirectPolicy", policy)),
 		"../chart/files/alerts.yaml":    read(t, "../alerts/nodens.yaml"),
@@ -45,6 +51,14 @@ func only(t *testing.T, kind string, texts []string) []string {
 		}
 	}
 	return all
+}
+
+// named are the DaemonSets of these names.
+func named(t *testing.T, names, texts []string) []string {
+	t.Helper()
+	return slices.DeleteFunc(only(t, "DaemonSet", texts), func(text string) bool {
+		return !slices.Contains(names, typed[appsv1.DaemonSet](t, []string{text})[0].Name)
+	})
 }
 
 // plain is a file for kubectl, without the marks of Helm.

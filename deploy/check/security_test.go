@@ -66,6 +66,33 @@ func TestWhyPrivileged(t *testing.T) {
 	}
 }
 
+// What runs once on every node needs the same as guard; what only asks the API server
+// needs no power, and where it comes before the pod network, that of the host.
+func TestWhyOthersArePrivileged(t *testing.T) {
+	strong := []string{"host namespaces", "hostPath volumes", "non-default capabilities"}
+	want := map[string][]string{"cleanup": strong, "preflight": strong, "migration": strong, "taint": {"host namespaces"}, "cleanup-wait": nil}
+	on := map[string]any{"enabled": true}
+	objects, hooks := render(t, newest, map[string]any{"preflight": on, "migration": on, "startupTaint": on})
+	seen := map[string]bool{}
+	for _, p := range podsOf(t, append(objects, hooks...)) {
+		component := p.meta.Labels["app.kubernetes.io/component"]
+		if component == "dns" {
+			continue
+		}
+		seen[component] = true
+		level := api.LevelBaseline
+		if len(want[component]) == 0 {
+			level = api.LevelRestricted
+		}
+		if got := violations(t, level, p); !slices.Equal(got, want[component]) {
+			t.Errorf("%s: %q, want %q", component, got, want[component])
+		}
+	}
+	if len(seen) != len(want) {
+		t.Errorf("seen are %v only", seen)
+	}
+}
+
 // The process that reads what strangers send has no power over the network, and
 // the one that has it reads no such thing and holds no token.
 func TestPowersAreApart(t *testing.T) {

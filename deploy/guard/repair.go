@@ -16,7 +16,6 @@ const (
 	retryEvery     = time.Second      // after a failure
 	watchStarts    = 400 * time.Millisecond
 	leftoversEvery = 10 * time.Second
-	nodeCacheLink  = "nodelocaldns"
 )
 
 // leftovers is what is known of those of node-cache.
@@ -96,10 +95,10 @@ func (l *loop) removeLeftovers() {
 // nodeCacheServes finds an address on the link of node-cache that is not ours and that
 // somebody listens at.
 func (l *loop) nodeCacheServes() (netip.Addr, bool) {
-	if l.state.Link == nodeCacheLink {
+	if l.state.Link == hostnet.NodeCacheLink {
 		return netip.Addr{}, false
 	}
-	found, err := l.cfg.Host.Read(hostnet.State{Mode: hostnet.LinkLocal, Link: nodeCacheLink, Own: l.state.Own})
+	found, err := l.cfg.Host.Read(hostnet.State{Mode: hostnet.LinkLocal, Link: hostnet.NodeCacheLink, Own: l.state.Own})
 	if err != nil {
 		return netip.Addr{}, false
 	}

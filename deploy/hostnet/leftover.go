@@ -15,7 +15,8 @@ import (
 // Marks of node-cache, which this replaces. Its rules carry a comment since release
 // 1.15; before, only their shape tells.
 const (
-	nodeCacheLink    = "nodelocaldns"
+	// NodeCacheLink is the name that its link has unless it was told another.
+	NodeCacheLink    = "nodelocaldns"
 	nodeCacheComment = "NodeLocal DNS Cache:"
 )
 

@@ -28,7 +28,7 @@ func (l leftovers) sentences() []string {
 		out = append(out, fmt.Sprintf("rule %d in chain %s of table %s %s", r.Handle, r.Chain.Name, family, r.Table.Name))
 	}
 	if l.link {
-		out = append(out, "link "+nodeCacheLink)
+		out = append(out, "link "+NodeCacheLink)
 	}
 	return out
 }
@@ -37,10 +37,10 @@ func (l leftovers) sentences() []string {
 func (h *Host) leftovers(s State) (leftovers, error) {
 	var left leftovers
 	var found Found
-	if err := h.readLinks(&found, nodeCacheLink); err != nil {
+	if err := h.readLinks(&found, NodeCacheLink); err != nil {
 		return left, err
 	}
-	left.link = found.Link.Kind != "" && s.Link != nodeCacheLink
+	left.link = found.Link.Kind != "" && s.Link != NodeCacheLink
 	conn, err := h.nft()
 	if err != nil {
 		return left, err
@@ -103,7 +103,7 @@ func (h *Host) RemoveLeftovers(s State) (Report, error) {
 		return Report{}, explained("rules of node-cache cannot be deleted", err)
 	}
 	if left.link {
-		err = h.removeLink(nodeCacheLink)
+		err = h.removeLink(NodeCacheLink)
 	}
 	return Report{Changed: prefixed("node-cache: removed: ", left.sentences()), Notes: left.unread}, err
 }

@@ -56,6 +56,11 @@
 {{- else -}}
 {{- $routes = append $routes (dict "zones" (list ".") "resolvConf" "/etc/resolv.conf") -}}
 {{- end -}}
+{{- if eq $config.commProtocol "force_tcp" -}}{{- $_ := set (first $routes) "forceTCP" true -}}{{- end -}}
+{{- range $routes -}}
+{{- if $config.noIPv6Lookups -}}{{- $_ := set . "filterAAAA" true -}}{{- end -}}
+{{- if $config.cacheTTL -}}{{- $_ := set . "cache" (dict "maxTTL" (printf "%ds" (int $config.cacheTTL))) -}}{{- end -}}
+{{- end -}}
 {{- $kubernetes := dict "readNode" .Values.rbac.readNode -}}
 {{- $host := dict "mode" .Values.mode -}}
 {{- if include "nodens.onHost" . -}}
@@ -79,5 +84,6 @@
   "log" (dict "level" $config.logLevel)
   "routes" $routes
 -}}
+{{- if $config.enableLogging -}}{{- $_ := set $all "queryLog" (dict "every" 1) -}}{{- end -}}
 {{- mustMergeOverwrite $all (deepCopy $config.extra) | toYaml -}}
 {{- end -}}

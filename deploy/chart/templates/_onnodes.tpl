@@ -1,7 +1,8 @@
 {{/*
 What runs once on every node: a DaemonSet whose init container does it and whose
 container then only waits, because a Job cannot be told to be on each node once.
-Takes: root, config (the ConfigMap), args, pauseImage, token (whether it asks the API server).
+Takes: root, config (the ConfigMap), steps (the arguments of one container after another, by name),
+nodeSelector, pauseImage, token (whether it asks the API server).
 */}}
 {{- define "nodens.onNodes" -}}
 hostNetwork: true
@@ -15,7 +16,7 @@ imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 priorityClassName: {{ include "nodens.priorityClassName" .root }}
-{{- with .root.Values.nodeSelector }}
+{{- with .nodeSelector }}
 nodeSelector:
   {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -29,10 +30,14 @@ securityContext:
     {{- toYaml . | nindent 4 }}
   {{- end }}
 initContainers:
-- name: once
-  image: {{ include "nodens.image" .root }}
-  imagePullPolicy: {{ .root.Values.image.pullPolicy }}
-  args: {{ toJson .args }}
+{{- range $step := .steps }}
+- name: {{ first $step }}
+  image: {{ include "nodens.image" $.root }}
+  imagePullPolicy: {{ $.root.Values.image.pullPolicy }}
+  args: {{ append (rest $step) "-config=/etc/nodens/nodens.yaml" | toJson }}
+  resources:
+    requests: {cpu: 10m, memory: 32Mi}
+    limits: {memory: 96Mi}
   securityContext:
     runAsUser: 0
     allowPrivilegeEscalation: false
@@ -42,6 +47,7 @@ initContainers:
   - {name: config, mountPath: /etc/nodens, readOnly: true}
   - {name: host-run, mountPath: /run/nodens}
   - {name: host-state, mountPath: /var/lib/nodens}
+{{- end }}
 containers:
 - {{- include "nodens.pause" .pauseImage | nindent 2 }}
 volumes:
