@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/nodens-dns/nodens/forwarder"
+	"github.com/nodens-dns/nodens/forwarder/listener"
 	"github.com/nodens-dns/nodens/forwarder/upstream"
 	"github.com/nodens-dns/nodens/topology"
 )
@@ -63,11 +64,12 @@ func ownQueryMetrics() []metric {
 				e.count(s.Listens[i].WaitedFor, s.Listens[i].Address.String())
 			}
 		}},
-		{"nodens_udp_receive_buffer_bytes", "Receive buffer that the kernel granted each UDP socket.", []string{"listen"}, func(s *snapshot, e emitter) {
-			for i := range s.Listens {
-				e.gauge(float64(s.Listens[i].UDP.ReceiveBuffer), s.Listens[i].Address.String())
-			}
-		}},
+		ofSocket("nodens_udp_receive_buffer_bytes", "Receive buffer that the kernel granted a UDP socket.", func(e emitter, s listener.SocketStats, labels ...string) {
+			e.gauge(float64(s.ReceiveBuffer), labels...)
+		}),
+		ofSocket("nodens_udp_overflows_total", "Datagrams that the kernel dropped because the receive buffer of a UDP socket was full.", func(e emitter, s listener.SocketStats, labels ...string) {
+			e.count(s.Overflowed, labels...)
+		}),
 		gauge("nodens_cache_bytes", "Memory of the answers kept.", func(s *snapshot) float64 { return float64(s.Cache.Bytes) }),
 		gauge("nodens_cache_limit_bytes", "Bound of nodens_cache_bytes.", func(s *snapshot) float64 { return float64(s.Config.Cache.Size) }),
 		count("nodens_cache_collisions_total", "Look-ups that met another key with the same hash.", func(s *snapshot) uint64 { return s.Cache.Collisions }),

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"strconv"
+
+	"github.com/nodens-dns/nodens/forwarder/listener"
 	"github.com/nodens-dns/nodens/forwarder/upstream"
 	"github.com/nodens-dns/nodens/topology"
 )
@@ -43,6 +46,17 @@ func ofTier(name, help string, of func(u *upstream.Status) []uint64) metric {
 	return metric{name, help, []string{"route", "tier"}, eachTier(func(r *routeSnapshot, tier int, name string, e emitter) {
 		e.count(of(&r.Servers)[tier], r.name(), name)
 	})}
+}
+
+// ofSocket is a value of each UDP socket of each listen address, by its number there.
+func ofSocket(name, help string, read func(e emitter, s listener.SocketStats, labels ...string)) metric {
+	return metric{name, help, []string{"listen", "socket"}, func(s *snapshot, e emitter) {
+		for i := range s.Listens {
+			for number, socket := range s.Listens[i].UDP.Sockets {
+				read(e, socket, s.Listens[i].Address.String(), strconv.Itoa(number))
+			}
+		}
+	}}
 }
 
 // eachTier calls read for the tiers that the route has: one for plain servers,

@@ -15,6 +15,7 @@ import (
 	"github.com/nodens-dns/nodens/deploy/guard"
 	"github.com/nodens-dns/nodens/forwarder"
 	"github.com/nodens-dns/nodens/forwarder/cache"
+	"github.com/nodens-dns/nodens/forwarder/listener"
 	"github.com/nodens-dns/nodens/forwarder/upstream"
 	"github.com/nodens-dns/nodens/topology"
 	"github.com/nodens-dns/nodens/topology/file"
@@ -66,6 +67,7 @@ func fullSnapshot() snapshot {
 			{Config: RouteConfig{Zones: []string{"."}}, Servers: upstream.Status{Targets: []upstream.TargetStatus{other}}, Hosts: 4, HostsAt: 1700000000},
 		},
 	}
+	s.Listens[0].UDP.Sockets = []listener.SocketStats{{ReceiveBuffer: 212992}, {ReceiveBuffer: 4 << 20, Overflowed: 6}}
 	s.Setup = [5]uint64{0, 0, 1, 0, 2}
 	s.Health.Buckets[1], s.Health.Sum, s.Health.Failures = 3, time.Millisecond, 1
 	s.Cache.Entries = [cache.Kinds]int64{5, 1, 2, 1}
@@ -245,6 +247,8 @@ func TestValuesOfNodeCache(t *testing.T) {
 		"coredns_forward_max_concurrent_rejects_total": {"6"},
 		"coredns_hosts_entries":                        {"4"},
 		"coredns_hosts_reload_timestamp_seconds":       {"1.7e+09"},
+		"nodens_udp_receive_buffer_bytes":              {"listen=169.254.20.10:53 socket=0 212992", "listen=169.254.20.10:53 socket=1 4.194304e+06"},
+		"nodens_udp_overflows_total":                   {"listen=169.254.20.10:53 socket=0 0", "listen=169.254.20.10:53 socket=1 6"},
 		"nodens_endpoints": {
 			"route=. tier=external 1", "route=cluster.local. tier=cluster 0", "route=cluster.local. tier=last 0",
 			"route=cluster.local. tier=node 1", "route=cluster.local. tier=zone 0",

@@ -27,7 +27,7 @@ type UDPConfig struct {
 	// beyond it is dropped and counted. Default 1024.
 	MaxInFlight int
 	// ReceiveBuffer is the receive buffer asked for each socket, in bytes as
-	// SO_RCVBUF counts them. Default 4 MiB. UDPStats tells what was got.
+	// SO_RCVBUF counts them. Default 4 MiB. SocketStats tells what was got.
 	ReceiveBuffer int
 	// DrainQuiet is how long a socket that was handed over must stay silent
 	// before its queue counts as empty. Default 30 ms.

@@ -14,9 +14,11 @@ func TestOverflowIsCounted(t *testing.T) {
 		<-open
 		return append(dst, q...), listener.Answered
 	}}
-	u, r := startUDP(t, listener.UDPConfig{Addr: loopback("127.0.0.1"), Handler: h, ReceiveBuffer: 212992})
-	if got := u.Stats().ReceiveBuffer; got != 212992 {
-		t.Fatalf("the kernel granted %d bytes", got)
+	u, r := startUDP(t, listener.UDPConfig{Addr: loopback("127.0.0.1"), Handler: h, ReceiveBuffer: 212992, Sockets: 2})
+	for i, s := range u.Stats().Sockets {
+		if s.ReceiveBuffer != 212992 {
+			t.Fatalf("the kernel granted socket %d %d bytes", i, s.ReceiveBuffer)
+		}
 	}
 	const burst = 5000
 	c := dial(t, "udp", u.Addr())
@@ -29,5 +31,7 @@ func TestOverflowIsCounted(t *testing.T) {
 	r.end(t)
 	if s := u.Stats(); s.Received+s.Overflowed != burst || s.Answered != s.Received || s.Received == 0 {
 		t.Errorf("of %d: %+v", burst, s)
+	} else if one, other := s.Sockets[0].Overflowed, s.Sockets[1].Overflowed; len(s.Sockets) != 2 || one+other != s.Overflowed || one > 0 && other > 0 {
+		t.Errorf("one client meets one socket, and %d and %d of %d overflowed", one, other, s.Overflowed)
 	}
 }

@@ -29,11 +29,17 @@ type UDPStats struct {
 	ReadErrors uint64
 	// InFlight is the number of misses being resolved now.
 	InFlight int
-	// Sockets is the number of sockets.
-	Sockets int
-	// ReceiveBuffer is the receive buffer that each socket got, in the unit of
+	// Sockets is each socket by itself.
+	Sockets []SocketStats
+}
+
+// SocketStats is what the kernel knows of one UDP socket.
+type SocketStats struct {
+	// ReceiveBuffer is the receive buffer that it got, in the unit of
 	// UDPConfig.ReceiveBuffer.
 	ReceiveBuffer int
+	// Overflowed is its part of UDPStats.Overflowed.
+	Overflowed uint64
 }
 
 // TCPStats is what one TCP address counted since it was bound.

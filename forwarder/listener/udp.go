@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 )
 
@@ -23,10 +24,9 @@ type UDP struct {
 	life     lifetime
 
 	// The last values of the sockets, read before they are closed.
-	mu         sync.Mutex
-	closed     bool
-	overflowed uint64
-	buffer     int
+	mu     sync.Mutex
+	closed bool
+	last   []SocketStats
 }
 
 // ListenUDP binds the sockets of cfg. Nothing is read before Run. The error
@@ -91,7 +91,7 @@ func (u *UDP) Addr() netip.AddrPort { return u.sockets[0].addr }
 
 // Stats returns the counters. It may be called at any time.
 func (u *UDP) Stats() UDPStats {
-	s := UDPStats{InFlight: u.inFlight.inUse(), Sockets: len(u.sockets)}
+	s := UDPStats{InFlight: u.inFlight.inUse()}
 	for i := range u.counters {
 		u.counters[i].addTo(&s)
 	}
@@ -100,16 +100,18 @@ func (u *UDP) Stats() UDPStats {
 	if !u.closed {
 		u.observe()
 	}
-	s.Overflowed, s.ReceiveBuffer = u.overflowed, u.buffer
+	s.Sockets = slices.Clone(u.last)
+	for _, one := range u.last {
+		s.Overflowed += one.Overflowed
+	}
 	return s
 }
 
 // observe reads what the kernel knows about the sockets. The caller holds mu.
 func (u *UDP) observe() {
-	u.overflowed, u.buffer = 0, 0
+	u.last = u.last[:0]
 	for _, s := range u.sockets {
-		u.overflowed += uint64(s.overflowed())
-		u.buffer = s.buffer()
+		u.last = append(u.last, SocketStats{ReceiveBuffer: s.buffer(), Overflowed: uint64(s.overflowed())})
 	}
 }
 

@@ -44,7 +44,7 @@ func TestUDPAnswers(t *testing.T) {
 				}
 				r.end(t)
 				s := u.Stats()
-				if s.Received != 100 || s.Answered != 100 || s.InFlight != 0 || s.Sockets != 2 || s.ReceiveBuffer == 0 {
+				if s.Received != 100 || s.Answered != 100 || s.InFlight != 0 || len(s.Sockets) != 2 || s.Sockets[0].ReceiveBuffer == 0 || s.Sockets[1].ReceiveBuffer == 0 {
 					t.Errorf("stats: %+v", s)
 				}
 			})
@@ -313,7 +313,7 @@ func TestBeginsOnce(t *testing.T) {
 			t.Errorf("%s: run after close: %v", name, err)
 		}
 	}
-	if s := u.Stats(); s.ReceiveBuffer == 0 {
+	if s := u.Stats(); len(s.Sockets) != 1 || s.Sockets[0].ReceiveBuffer == 0 {
 		t.Errorf("stats after close: %+v", s)
 	}
 }
