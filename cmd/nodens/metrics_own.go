@@ -71,7 +71,8 @@ func ownQueryMetrics() []metric {
 			e.count(s.Overflowed, labels...)
 		}),
 		gauge("nodens_cache_bytes", "Memory of the answers kept.", func(s *snapshot) float64 { return float64(s.Cache.Bytes) }),
-		gauge("nodens_cache_limit_bytes", "Bound of nodens_cache_bytes.", func(s *snapshot) float64 { return float64(s.Config.Cache.Size) }),
+		gauge("nodens_cache_limit_bytes", "Bound of nodens_cache_bytes.", func(s *snapshot) float64 { return float64(s.Cache.Limit) }),
+		count("nodens_cache_shrinks_total", "Times that the bound was lowered because the memory that the cgroup allows was nearly used up.", func(s *snapshot) uint64 { return s.Shrinks }),
 		count("nodens_cache_collisions_total", "Look-ups that met another key with the same hash.", func(s *snapshot) uint64 { return s.Cache.Collisions }),
 	}
 }

@@ -68,6 +68,7 @@ func fullSnapshot() snapshot {
 		},
 	}
 	s.Listens[0].UDP.Sockets = []listener.SocketStats{{ReceiveBuffer: 212992}, {ReceiveBuffer: 4 << 20, Overflowed: 6}}
+	s.Cache.Limit, s.Shrinks = 9<<20, 2
 	s.Setup = [5]uint64{0, 0, 1, 0, 2}
 	s.Health.Buckets[1], s.Health.Sum, s.Health.Failures = 3, time.Millisecond, 1
 	s.Cache.Entries = [cache.Kinds]int64{5, 1, 2, 1}
@@ -249,6 +250,8 @@ func TestValuesOfNodeCache(t *testing.T) {
 		"coredns_hosts_reload_timestamp_seconds":       {"1.7e+09"},
 		"nodens_udp_receive_buffer_bytes":              {"listen=169.254.20.10:53 socket=0 212992", "listen=169.254.20.10:53 socket=1 4.194304e+06"},
 		"nodens_udp_overflows_total":                   {"listen=169.254.20.10:53 socket=0 0", "listen=169.254.20.10:53 socket=1 6"},
+		"nodens_cache_limit_bytes":                     {"9.437184e+06"},
+		"nodens_cache_shrinks_total":                   {"2"},
 		"nodens_endpoints": {
 			"route=. tier=external 1", "route=cluster.local. tier=cluster 0", "route=cluster.local. tier=last 0",
 			"route=cluster.local. tier=node 1", "route=cluster.local. tier=zone 0",

@@ -139,7 +139,7 @@ func newReport(s *snapshot, now, before totals) report {
 		At: s.At, Started: s.Started, Counted: s.counted(), PID: s.PID, Ready: s.NotReady == "", Why: s.NotReady,
 		Config: configReport{Path: s.Config.Path, Hash: s.Reload.Hash, Loaded: s.Reload.Good, Failed: s.Reload.Failed, Notes: s.Config.Notes},
 		Rates:  newRates(now, before),
-		Cache:  cacheReport{Bytes: s.Cache.Bytes, Limit: s.Config.Cache.Size},
+		Cache:  cacheReport{Bytes: s.Cache.Bytes, Limit: s.Cache.Limit},
 		Memory: memoryReport(s.Memory), Clients: s.clientsReport(),
 	}
 	if s.Guard != nil {

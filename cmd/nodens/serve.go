@@ -48,6 +48,7 @@ type daemon struct {
 	source  source
 	setup   setupErrors
 	health  healthPoll
+	relief  relief
 
 	handler handler
 	// queryLog and collector watch the queries.
@@ -82,8 +83,9 @@ func newDaemon(log *zap.Logger, level zap.AtomicLevel, getenv func(string) strin
 		drained: make(chan struct{}),
 		signals: make(chan os.Signal, 1),
 	}
+	d.relief.root, d.relief.log = os.DirFS("/"), log
 	if getenv("GOMEMLIMIT") == "" {
-		d.bound = cgroupMemory(os.DirFS("/"))
+		d.bound = cgroupMemory(d.relief.root)
 	}
 	d.ready.Store("starting")
 	d.handler.looped, d.handler.collector, d.handler.base = d.looped, &d.collector, &d.base
@@ -117,6 +119,7 @@ func (d *daemon) serve(ctx context.Context, c Config) error {
 	err = runTasks(ctx, c.StopDelay+c.StopGrace,
 		task{"admin", d.runAdmin},
 		task{"query log and dnstap", d.runOutlets},
+		task{"memory", d.runRelief},
 		task{"routes", d.runRoutes},
 		task{"listeners", d.runListens},
 		task{"reload", d.followConfig},

@@ -31,6 +31,7 @@ type snapshot struct {
 
 	Forwarder forwarder.Stats
 	Cache     cache.Stats
+	Shrinks   uint64 // of the cache, for want of memory
 	Listens   []listenSnapshot
 	Routes    []routeSnapshot
 
@@ -123,6 +124,7 @@ func (d *daemon) snapshot() snapshot {
 		Memory:        currentMemoryPolicy(),
 		Forwarder:     g.forwarder.Stats(),
 		Cache:         g.cache.Stats(),
+		Shrinks:       d.relief.shrinks.Load(),
 		AdminFailures: d.adminFailures.Load(),
 		Logged:        d.queryLog.lines.Load(),
 		Unlogged:      d.queryLog.dropped.Load(),

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"hash/maphash"
 	"math/bits"
+	"sync/atomic"
 	"time"
 )
 
@@ -32,6 +33,7 @@ type Config struct {
 type Cache struct {
 	seed   maphash.Seed
 	mask   uint64 // bits of the hash in use
+	bytes  atomic.Int64
 	shards []shard
 }
 
@@ -49,10 +51,22 @@ func New(cfg Config) (*Cache, error) {
 		mask:   ^uint64(0) >> (64 - cfg.HashBits),
 		shards: make([]shard, n),
 	}
+	c.bytes.Store(cfg.Bytes)
 	for i := range c.shards {
 		c.shards[i].init(cfg.Bytes / int64(n))
 	}
 	return c, nil
+}
+
+// Resize changes Config.Bytes, of which at least MinBytes stay, and drops entries
+// until that holds. It keeps readers waiting for a few of them at a time only. Call it
+// from one goroutine.
+func (c *Cache) Resize(size int64, now time.Duration) {
+	size = max(size, MinBytes)
+	c.bytes.Store(size)
+	for i := range c.shards {
+		c.shards[i].resize(size/int64(len(c.shards)), now)
+	}
 }
 
 // Hash is the keyed hash of a key. It cannot be foretold from outside, so that
@@ -101,6 +115,7 @@ type Stats struct {
 	Entries    [Kinds]int64  // kept now, by Kind
 	Evictions  [Kinds]uint64 // dropped for room, by Kind
 	Bytes      int64         // of the budget in use
+	Limit      int64         // the budget
 	Collisions uint64        // look-ups that met another key with the same hash
 }
 
@@ -109,7 +124,7 @@ const Kinds = int(Failure) + 1
 
 // Stats adds up all shards.
 func (c *Cache) Stats() Stats {
-	var sum Stats
+	sum := Stats{Limit: c.bytes.Load()}
 	for i := range c.shards {
 		c.shards[i].addTo(&sum)
 	}

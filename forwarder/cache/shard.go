@@ -100,15 +100,28 @@ func (s *shard) put(hash uint64, e *Entry, p *Policy, now time.Duration) {
 		list = in
 	}
 	s.add(list, hash, e)
-	s.fit(now)
+	s.fit(now, math.MaxInt)
 }
 
-// fit makes room until the budget holds.
-func (s *shard) fit(now time.Duration) {
+// resizeStep is how many entries are moved or dropped under one holding of the lock.
+const resizeStep = 256
+
+func (s *shard) resize(budget int64, now time.Duration) {
+	for fits := false; !fits; {
+		s.mu.Lock()
+		s.budget = budget
+		s.fit(now, resizeStep)
+		fits = s.stats.Bytes <= budget
+		s.mu.Unlock()
+	}
+}
+
+// fit makes room until the budget holds, in so many steps at most.
+func (s *shard) fit(now time.Duration, steps int) {
 	if _, e, ok := s.proven.GetOldest(); ok && s.stats.Bytes > s.budget && e.worn(now) {
 		s.doubt()
 	}
-	for moves := 0; s.stats.Bytes > s.budget; {
+	for moves := 0; s.stats.Bytes > s.budget && steps > 0; steps-- {
 		hash, e, ok := s.fresh.GetOldest()
 		switch {
 		case !ok || s.provenBytes > s.budget/4*provenShare:
