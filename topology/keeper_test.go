@@ -120,6 +120,7 @@ func TestEndpointsOutliveTheProcess(t *testing.T) {
 	}
 	first.mu.Lock()
 	second.mu.Lock()
+	first.table.Provisional = true
 	if diff := cmp.Diff(first.table, second.table, cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
 		t.Errorf("tables (-told +restored):\n%s", diff)
 	}
@@ -128,6 +129,13 @@ func TestEndpointsOutliveTheProcess(t *testing.T) {
 	if s := second.Keeper.Stats(); !s.Found || s.Restored != 5 || s.Refused != "" || time.Since(s.SavedAt) > time.Minute {
 		t.Errorf("stats %+v", s)
 	}
+	// A source that says the same is heard of as well.
+	second.Replace(list)
+	second.until("confirmed", func() bool {
+		second.mu.Lock()
+		defer second.mu.Unlock()
+		return !second.table.Provisional && brief(second.table) == want
+	})
 	// A source knows better, in one step.
 	second.Replace([]topology.Slice{slice("b", "10.0.0.9@n1/za")})
 	second.wants("10.0.0.9|||")

@@ -68,6 +68,9 @@ type Table struct {
 	// Draining says that the tiers hold draining members, because nothing is
 	// ready: keep per-try timeouts short, some may be dead.
 	Draining bool
+	// Provisional says that no source has told it: it is made of a snapshot, or of
+	// what is known without any endpoint.
+	Provisional bool
 }
 
 // Empty reports a Table without any member.
@@ -76,14 +79,15 @@ func (t *Table) Empty() bool { return t.Usable() == 0 && len(t.Last) == 0 }
 // Usable returns the number of members in the tiers.
 func (t *Table) Usable() int { return len(t.Tiers[0]) + len(t.Tiers[1]) + len(t.Tiers[2]) }
 
-// Equal reports whether both hold the same members in the same order.
+// Equal reports whether both hold the same members in the same order, on the same
+// authority.
 func (t *Table) Equal(other *Table) bool {
 	for i := range t.Tiers {
 		if !slices.Equal(t.Tiers[i], other.Tiers[i]) {
 			return false
 		}
 	}
-	return slices.Equal(t.Last, other.Last) && t.Draining == other.Draining
+	return slices.Equal(t.Last, other.Last) && t.Draining == other.Draining && t.Provisional == other.Provisional
 }
 
 // NewTable turns the tiers of one address family into a Table. others are the

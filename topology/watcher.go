@@ -134,7 +134,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	hold := time.NewTimer(w.cfg.EmptyHold) // set anew when a hold begins
 	defer hold.Stop()
 	if !w.cfg.Fallback.none() || len(w.cfg.Local) > 0 {
-		w.cfg.Publish(w.complete(Table{}))
+		w.cfg.Publish(w.complete(Table{Provisional: true}))
 	}
 	for {
 		select {
@@ -222,7 +222,9 @@ func (w *Watcher) rank() Table {
 		w.seenZone = zone
 	}
 	self, _ := w.where()
-	return table(w.world.views(records, self, w.cfg.Options))
+	t := table(w.world.views(records, self, w.cfg.Options))
+	t.Provisional = w.restored
+	return t
 }
 
 // hold keeps an empty world from erasing the last good set. For a while the set

@@ -108,21 +108,11 @@ func originOf(c *Config, r *RouteConfig) origin {
 }
 
 func (d *daemon) prepareRoutes(next, old *generation) error {
-	first := slices.IndexFunc(next.config.Routes, func(r RouteConfig) bool { return r.topological() })
-	for i, rc := range next.config.Routes {
-		spec := routeSpec{config: rc}
-		spec.config.Cache, spec.config.Search = RouteCacheConfig{}, SearchConfig{}
-		spec.config.Rules = RulesConfig{Hosts: rc.Rules.Hosts}
-		if rc.topological() {
-			spec.node = next.config.Node
-		}
-		if rc.fromAPI() {
-			spec.kubernetes = next.config.Kubernetes
-		}
+	first := firstTopology(&next.config)
+	for i := range next.config.Routes {
+		rc := &next.config.Routes[i]
+		spec := specOf(&next.config, rc)
 		spec.guarded = i == first && d.guard != nil
-		if len(rc.Servers) == 0 {
-			spec.listen = next.config.Listen
-		}
 		if same := slices.IndexFunc(old.routes, func(r *liveRoute) bool { return reflect.DeepEqual(r.spec, spec) }); same >= 0 {
 			next.routes = append(next.routes, old.routes[same])
 			continue
@@ -142,6 +132,28 @@ func (d *daemon) prepareRoutes(next, old *generation) error {
 	}
 	d.warnPlace(next, old)
 	return nil
+}
+
+// firstTopology is the route that the fallback of a guard is made of, -1 without one.
+func firstTopology(c *Config) int {
+	return slices.IndexFunc(c.Routes, func(r RouteConfig) bool { return r.topological() })
+}
+
+// specOf is what of a configuration a route is made of.
+func specOf(c *Config, r *RouteConfig) routeSpec {
+	spec := routeSpec{config: *r}
+	spec.config.Cache, spec.config.Search = RouteCacheConfig{}, SearchConfig{}
+	spec.config.Rules = RulesConfig{Hosts: r.Rules.Hosts}
+	if r.topological() {
+		spec.node = c.Node
+	}
+	if r.fromAPI() {
+		spec.kubernetes = c.Kubernetes
+	}
+	if len(r.Servers) == 0 {
+		spec.listen = c.Listen
+	}
+	return spec
 }
 
 // groupOf is the group of the route that is called by a zone, nil without one.

@@ -37,7 +37,10 @@ func guardCommand(ctx context.Context, s surroundings, args []string) error {
 		debug.SetMemoryLimit(guardMemory)
 	}
 	applyCPUPolicy(1, s.getenv)
-	return runGuard(ctx, config, *teardown, newLogger(config.Log, zap.NewAtomicLevel(), s.stderr), s.getenv)
+	log := newLogger(config.Log, zap.NewAtomicLevel(), s.stderr)
+	load := func() (Config, error) { return loadConfig(*path, s.getenv) }
+	run := guardRun{config: config, teardown: *teardown, follow: followServers(config, load, log), log: log, getenv: s.getenv}
+	return run.run(ctx)
 }
 
 // guardConfig is the guard that a configuration asks for.
@@ -48,28 +51,40 @@ func guardConfig(c *Config, host guard.Host, log *zap.Logger) guard.Config {
 	}
 }
 
+// guardRun is a guard as a process, or as a part of one.
+type guardRun struct {
+	config   Config
+	teardown bool
+	// follow is how it follows the servers of the fallback by itself; nil where it
+	// lives and dies with serve.
+	follow guard.Follow
+	log    *zap.Logger
+	getenv func(string) string
+}
+
 // guardStop is how long a guard may take to end: it has nothing to finish.
 const guardStop = 5 * time.Second
 
-func runGuard(ctx context.Context, c Config, teardown bool, log *zap.Logger, getenv func(string) string) error {
+func (r *guardRun) run(ctx context.Context) error {
+	c, log := &r.config, r.log
 	host, err := hostnet.New(hostnet.Config{})
 	if err != nil {
 		return fmt.Errorf("nodens guard cannot start: %w", err)
 	}
 	defer host.Close()
-	config := guardConfig(&c, host, log)
-	config.Teardown = teardown
+	config := guardConfig(c, host, log)
+	config.Teardown, config.Follow = r.teardown, r.follow
 	g, err := guard.New(config)
 	if err != nil {
 		return fmt.Errorf("nodens guard cannot start: %w", err)
 	}
 	log.Info("nodens guards", zap.String("version", thisBuild().Version), zap.String("config", c.Path), zap.String("mode", c.Host.Mode))
 	err = runTasks(ctx, guardStop,
-		task{"metrics", func(ctx context.Context) error { return serveGuardMetrics(ctx, &c, g, log) }},
+		task{"metrics", func(ctx context.Context) error { return serveGuardMetrics(ctx, c, g, log) }},
 		task{"guard", g.Run},
-		task{"readiness", func(ctx context.Context) error { return tellReadiness(ctx, g, getenv) }},
+		task{"readiness", func(ctx context.Context) error { return tellReadiness(ctx, g, r.getenv) }},
 	)
-	log.Info("nodens guard has stopped; what it set up stays in force", zap.Bool("removed", teardown), zap.Error(err))
+	log.Info("nodens guard has stopped; what it set up stays in force", zap.Bool("removed", r.teardown), zap.Error(err))
 	return err
 }
 

@@ -58,87 +58,87 @@ func (c *clients) get(api kube.API) *kube.Client {
 }
 
 // followAPI wires the source, the endpoints kept on disk and the Node object to
-// the route's watcher.
-func (r *route) followAPI(b base) error {
-	if err := r.watch(b); err != nil {
+// the watcher.
+func (f *feed) followAPI(b base) error {
+	if err := f.watch(b); err != nil {
 		return err
 	}
-	k := r.spec.kubernetes
+	k := f.spec.kubernetes
 	api := kube.API{Server: k.Server, CAFile: k.CAFile, TokenFile: k.TokenFile}
-	r.api = &apiParts{client: b.clients.get(api)}
-	if err := r.keep(b, api); err != nil {
+	f.api = &apiParts{client: b.clients.get(api)}
+	if err := f.keep(b, api); err != nil {
 		return err
 	}
-	if err := r.readNode(b); err != nil {
+	if err := f.readNode(b); err != nil {
 		return err
 	}
-	c := r.spec.config.Topology
+	c := f.spec.config.Topology
 	var err error
-	r.api.source, err = kube.New(kube.Config{
-		Client: r.api.client, Namespace: c.Namespace, Service: c.Service,
-		Warm: r.warm, Now: b.now, Log: b.log,
+	f.api.source, err = kube.New(kube.Config{
+		Client: f.api.client, Namespace: c.Namespace, Service: c.Service,
+		Warm: f.warm, Now: b.now, Log: b.log,
 	})
 	if err != nil {
 		return err
 	}
 	// The last task: a route that waits for its servers looks at this one.
-	r.tasks = append(r.tasks, task{"endpoints", r.runSource})
+	f.tasks = append(f.tasks, task{"endpoints", f.runSource})
 	return nil
 }
 
 // keep wires the folder of snapshots, or else the guard, which keeps them for us.
-func (r *route) keep(b base, api kube.API) (err error) {
-	folder := r.spec.kubernetes.Snapshots
+func (f *feed) keep(b base, api kube.API) (err error) {
+	folder := f.spec.kubernetes.Snapshots
 	if folder == "" && b.guard == nil {
 		return nil
 	}
-	c := r.spec.config.Topology
+	c := f.spec.config.Topology
 	config := topology.KeeperConfig{
-		Watcher: r.watcher, Folder: folder, Cluster: api.Cluster,
+		Watcher: f.watcher, Folder: folder, Cluster: api.Cluster,
 		Namespace: cmp.Or(c.Namespace, kube.DefaultNamespace), Service: cmp.Or(c.Service, kube.DefaultService),
-		Verify: identity(r.spec.config.Zones).verify,
+		Verify: identity(f.spec.config.Zones).verify,
 		Log:    b.log,
 	}
 	if folder == "" {
 		config.Store = guardStore{guard: b.guard, key: config.Namespace + "." + config.Service}
 	}
-	r.api.keeper, err = topology.NewKeeper(config)
+	f.api.keeper, err = topology.NewKeeper(config)
 	if err != nil {
 		return err
 	}
-	r.tasks = append(r.tasks, task{"snapshot", r.api.keeper.Run})
+	f.tasks = append(f.tasks, task{"snapshot", f.api.keeper.Run})
 	return nil
 }
 
 // readNode wires the Node object, the last one to ask for the zone.
-func (r *route) readNode(b base) (err error) {
-	if !r.spec.kubernetes.ReadNode || r.spec.node.Name == "" || r.spec.node.Zone != "" {
+func (f *feed) readNode(b base) (err error) {
+	if !f.spec.kubernetes.ReadNode || f.spec.node.Name == "" || f.spec.node.Zone != "" {
 		return nil
 	}
-	r.api.node, err = kube.NewNode(kube.NodeConfig{
-		Client: r.api.client, Name: r.spec.node.Name, Publish: r.watcher.NodeZone, Listed: r.watcher.Ready(), Now: b.now, Log: b.log,
+	f.api.node, err = kube.NewNode(kube.NodeConfig{
+		Client: f.api.client, Name: f.spec.node.Name, Publish: f.watcher.NodeZone, Listed: f.watcher.Ready(), Now: b.now, Log: b.log,
 	})
 	if err != nil {
 		return err
 	}
-	r.tasks = append(r.tasks, task{"node", r.api.node.Run})
+	f.tasks = append(f.tasks, task{"node", f.api.node.Run})
 	return nil
 }
 
 // runSource starts once it is known whether there is a hurry.
-func (r *route) runSource(ctx context.Context) error {
-	if r.api.keeper != nil {
+func (f *feed) runSource(ctx context.Context) error {
+	if f.api.keeper != nil {
 		select {
-		case <-r.api.keeper.Tried():
+		case <-f.api.keeper.Tried():
 		case <-ctx.Done():
 			return nil
 		}
 	}
-	return r.api.source.Run(ctx, r.watcher)
+	return f.api.source.Run(ctx, f.watcher)
 }
 
 // warm says that endpoints kept on disk are in force.
-func (r *route) warm() bool { return r.api.keeper != nil && r.api.keeper.Restored() }
+func (f *feed) warm() bool { return f.api.keeper != nil && f.api.keeper.Restored() }
 
 // clusterIdentity is what only a DNS server of this cluster knows: where its API
 // server is. The address of an endpoint that was kept on disk may be another

@@ -29,6 +29,7 @@ func guardMetrics() []metricOf[guardSnapshot] {
 		{"nodens_guard_info", "1, with the version of the guard.", []string{"version"}, func(s *guardSnapshot, e emitter) { e.gauge(1, s.Build.Version) }},
 		{"nodens_guard_owner", "1 while this guard owns the node, 0 while it waits for another.", nil, func(s *guardSnapshot, e emitter) { e.gauge(oneIf(s.Status.Owner)) }},
 		{"nodens_guard_sessions", "Instances of serve that are connected.", nil, func(s *guardSnapshot, e emitter) { e.gauge(float64(len(s.Status.Sessions))) }},
+		{"nodens_guard_following", "1 while the guard follows the servers of the fallback itself, because no serve tells them.", nil, func(s *guardSnapshot, e emitter) { e.gauge(oneIf(s.Status.Following)) }},
 		{"nodens_guard_endpoints_file_bad", "1 while the servers of the fallback cannot be read or kept on disk.", nil, func(s *guardSnapshot, e emitter) { e.gauge(oneIf(s.Status.File != "")) }},
 		{"nodens_interception_active", "1 while link, addresses and rules are as they should be, so that queries find serve.", []string{"mode"}, func(s *guardSnapshot, e emitter) {
 			e.gauge(oneIf(s.Status.Owner && s.Status.Problem == ""), s.Status.Mode.String())

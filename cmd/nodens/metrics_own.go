@@ -49,7 +49,7 @@ func ownQueryMetrics() []metric {
 		count("nodens_search_prefetches_total", "Names of search lists that were asked for before the client did.", func(s *snapshot) uint64 { return s.Forwarder.Ahead }),
 		count("nodens_search_prefetches_shed_total", "Names of search lists not asked for ahead because their route was half full or did not answer.", func(s *snapshot) uint64 { return s.Forwarder.HeldBack }),
 		count("nodens_implied_denials_total", "Names denied because of the denial of another name.", func(s *snapshot) uint64 { return s.Forwarder.Implied }),
-		{"nodens_tcp_connections_total", "Connections accepted.", []string{"listen"}, func(s *snapshot, e emitter) {
+		{"nodens_tcp_connections_total", "Connections accepted, also those of the guard's probes.", []string{"listen"}, func(s *snapshot, e emitter) {
 			for i := range s.Listens {
 				e.count(s.Listens[i].TCP.Accepted, s.Listens[i].Address.String())
 			}

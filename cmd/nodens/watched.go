@@ -80,17 +80,19 @@ func (d *daemon) tellSockets() {
 	if d.guard == nil {
 		return
 	}
-	var sockets []guard.Socket
+	var udp, tcp []guard.Socket
 	for _, l := range d.current.Load().listens {
-		if l.udp.Load() == nil {
-			continue
+		first, sockets := int(l.spec.stripe()), l.spec.limits.UDPSockets
+		for i := range sockets {
+			if l.udp.Load() != nil {
+				udp = append(udp, guard.Socket{Address: l.address(), Number: first + i})
+			}
 		}
-		first := l.spec.index * stripes(l.spec.limits)
-		for i := range l.spec.limits.UDPSockets {
-			sockets = append(sockets, guard.Socket{Address: l.address(), Number: first + i})
+		if l.tcp.Load() != nil {
+			tcp = append(tcp, guard.Socket{Address: l.address(), Number: first + sockets})
 		}
 	}
-	d.guard.Sockets(sockets)
+	d.guard.Sockets(udp, tcp)
 }
 
 // leavePatience is how long a guard has to take us out of its plans.
@@ -106,26 +108,26 @@ func (d *daemon) leave() {
 	d.guard.Leave(limit)
 }
 
-// publish hands a table of endpoints to the group, and to the guard if this route is
+// publisher hands a table of endpoints to the group, and to the guard if this route is
 // the one that knows the cluster's names.
-func (r *route) publish(b base) func(topology.Table) {
+func (r *route) publisher(b base) func(topology.Table) {
 	if !r.spec.guarded {
 		return func(t topology.Table) { r.group.Update(tableOf(t)) }
 	}
 	return func(t topology.Table) {
 		r.group.Update(tableOf(t))
-		b.guard.Publish(fallbackOf(t, r.spec.config.Topology.ClusterIP, r.spec.config.Probe))
+		b.guard.Publish(fallbackOf(t, &r.spec.config))
 	}
 }
 
 // fallbackOf is who takes the queries while we are away: the endpoints. The address of
 // a Service does not do, since the kernel translates a packet once.
-func fallbackOf(t topology.Table, services []netip.AddrPort, probe string) guard.Table {
-	out := guard.Table{Probe: probe, Tiers: make([][]guard.Server, len(t.Tiers))}
+func fallbackOf(t topology.Table, r *RouteConfig) guard.Table {
+	out := guard.Table{Probe: r.Probe, Tiers: make([][]guard.Server, len(t.Tiers)), Provisional: t.Provisional}
 	for i, tier := range t.Tiers {
 		for _, m := range tier {
 			for _, s := range []guard.Server{{UDP: m.UDP, TCP: m.TCP}, {UDP: m.AltUDP, TCP: m.AltTCP}} {
-				if known := s.UDP.IsValid() || s.TCP.IsValid(); known && !slices.Contains(services, s.UDP) {
+				if known := s.UDP.IsValid() || s.TCP.IsValid(); known && !slices.Contains(r.Topology.ClusterIP, s.UDP) {
 					out.Tiers[i] = append(out.Tiers[i], s)
 				}
 			}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -17,7 +16,6 @@ import (
 	"github.com/nodens-dns/nodens/forwarder/rules"
 	"github.com/nodens-dns/nodens/forwarder/upstream"
 	"github.com/nodens-dns/nodens/topology"
-	"github.com/nodens-dns/nodens/topology/file"
 )
 
 // base is what every part is made with.
@@ -58,18 +56,12 @@ type routeSpec struct {
 	guarded bool
 }
 
-// route is the servers of some zones, and the tasks that keep the list of
-// them. Only the group is there for every kind.
+// route is the servers of some zones. Only the group is there for every kind.
 type route struct {
-	spec    routeSpec
+	feed
 	group   *upstream.Group
-	watcher *topology.Watcher
-	source  *file.Source
-	api     *apiParts    // nil unless the API server tells the endpoints
 	hosts   *rules.Hosts // nil without any
 	hostsAt atomic.Int64 // when they were taken over, in seconds since 1970
-	tasks   []task
-	ready   <-chan struct{} // closed when the group has its first servers
 }
 
 // newRoute makes a route. Its group goes on with the counters of the one before,
@@ -77,14 +69,13 @@ type route struct {
 func newRoute(spec routeSpec, before *upstream.Group, b base) (*route, error) {
 	c, asks := spec.config, groupConfig(spec, b)
 	asks.Before = before
-	r := &route{spec: spec, group: upstream.New(asks)}
+	r := &route{feed: feed{spec: spec}, group: upstream.New(asks)}
 	b.log = b.log.With(zap.Strings("zones", c.Zones))
 	var err error
 	switch {
-	case c.Topology.File != "":
-		err = r.followFile(b)
-	case c.fromAPI():
-		err = r.followAPI(b)
+	case c.topological():
+		r.publish = r.publisher(b)
+		err = r.follow(b)
 	case c.ResolvConf != "":
 		err = r.followResolvConf(b)
 	default:
@@ -124,48 +115,6 @@ func groupConfig(spec routeSpec, b base) upstream.Config {
 func policies() map[string]upstream.Policy {
 	return map[string]upstream.Policy{
 		"balanced": upstream.P2C, "fastest": upstream.Fastest, "random": upstream.Random, "sequential": upstream.Sequential,
-	}
-}
-
-func (r *route) followFile(b base) (err error) {
-	r.source, err = file.New(file.Config{Path: r.spec.config.Topology.File, Required: true, Log: b.log})
-	if err != nil {
-		return err
-	}
-	if err := r.watch(b); err != nil {
-		return err
-	}
-	r.tasks = append(r.tasks, task{"topology file", func(ctx context.Context) error { return r.source.Run(ctx, r.watcher) }})
-	return nil
-}
-
-// watch makes the watcher between a source of endpoints and the group.
-func (r *route) watch(b base) (err error) {
-	c := r.spec.config.Topology
-	own := ownPorts(r.spec.listen, b.own())
-	r.watcher, err = topology.New(topology.Config{
-		Self:     topology.Self{Node: r.spec.node.Name, Zone: r.spec.node.Zone},
-		Rules:    c.rules(own),
-		Options:  topology.Options{IgnoreHints: c.Hints == "ignore"},
-		Local:    without(c.Local, own),
-		Fallback: topology.Fallback{Service: without(c.ClusterIP, own), Servers: without(c.Fallback, own)},
-		Publish:  r.publish(b),
-		Now:      b.now,
-		Log:      b.log,
-	})
-	if err != nil {
-		return err
-	}
-	r.ready = r.watcher.Ready()
-	r.tasks = []task{{"topology", r.watcher.Run}}
-	return nil
-}
-
-// rules are which slices count. own are our own addresses.
-func (t *TopologyConfig) rules(own []netip.AddrPort) topology.Rules {
-	return topology.Rules{
-		Namespace: t.Namespace, Service: t.Service, ManagedBy: t.ManagedBy,
-		UDPPort: t.UDPPort, TCPPort: t.TCPPort, Own: own,
 	}
 }
 

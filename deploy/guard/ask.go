@@ -39,15 +39,15 @@ func parseProbe(text string) (Witness, bool) {
 
 var errStranger = errors.New("somebody else answers")
 
-// network asks over UDP. Probes carry a mark by which they reach the socket whatever
+// network asks over UDP and TCP. Probes carry a mark by which they reach the socket whatever
 // the sets say.
 type network struct{ mark uint32 }
 
 // Witness implements [Asker].
-func (n network) Witness(ctx context.Context, at netip.AddrPort) (Witness, error) {
+func (n network) Witness(ctx context.Context, over string, at netip.AddrPort) (Witness, error) {
 	query := new(dns.Msg).SetQuestion(ProbeName, dns.TypeTXT)
 	query.Question[0].Qclass = dns.ClassCHAOS
-	reply, err := n.exchange(ctx, at, query)
+	reply, err := n.exchange(ctx, over, at, query)
 	if err != nil {
 		return Witness{}, err
 	}
@@ -65,7 +65,7 @@ func (n network) Witness(ctx context.Context, at netip.AddrPort) (Witness, error
 func (n network) Answers(ctx context.Context, server netip.AddrPort, name string) bool {
 	for ctx.Err() == nil {
 		try, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-		reply, err := network{}.exchange(try, server, new(dns.Msg).SetQuestion(name, dns.TypeA))
+		reply, err := network{}.exchange(try, overUDP, server, new(dns.Msg).SetQuestion(name, dns.TypeA))
 		if err == nil {
 			cancel()
 			return reply.Rcode == dns.RcodeSuccess || reply.Rcode == dns.RcodeNameError
@@ -76,30 +76,30 @@ func (n network) Answers(ctx context.Context, server netip.AddrPort, name string
 	return false
 }
 
-func (n network) exchange(ctx context.Context, to netip.AddrPort, query *dns.Msg) (*dns.Msg, error) {
-	data, err := query.Pack()
-	if err != nil {
-		return nil, err
-	}
+// exchange ends a connection with a reset: the kernel keeps a closed one for a minute.
+func (n network) exchange(ctx context.Context, over string, to netip.AddrPort, query *dns.Msg) (*dns.Msg, error) {
 	dialer := net.Dialer{Control: n.control}
-	conn, err := dialer.DialContext(ctx, "udp", to.String())
+	dialed, err := dialer.DialContext(ctx, over, to.String())
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close()
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // fails only when closed
+	defer dialed.Close()
+	if c, ok := dialed.(*net.TCPConn); ok {
+		_ = c.SetLinger(0)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = dialed.SetDeadline(time.Unix(1, 0)) }) // fails only when closed
 	defer stop()
-	if _, err := conn.Write(data); err != nil {
+	conn := &dns.Conn{Conn: dialed}
+	if err := conn.WriteMsg(query); err != nil {
 		return nil, err
 	}
-	buf := make([]byte, dns.MinMsgSize)
 	for {
-		size, err := conn.Read(buf)
-		if err != nil {
+		reply, err := conn.ReadMsg()
+		var broken *net.OpError
+		switch {
+		case err != nil && over == overTCP, errors.As(err, &broken):
 			return nil, err
-		}
-		reply := new(dns.Msg)
-		if reply.Unpack(buf[:size]) == nil && reply.Response && reply.Id == query.Id {
+		case err == nil && reply.Response && reply.Id == query.Id:
 			return reply, nil
 		}
 	}

@@ -41,7 +41,8 @@ type Client struct {
 	welcomed chan struct{} // closed at the first welcome
 
 	mu      sync.Mutex // guards all below
-	sockets []Socket
+	sockets []Socket   // of UDP
+	tcp     []Socket
 	table   *Table
 	kept    map[string][]byte
 	leaving bool
@@ -78,8 +79,8 @@ func NewClient(cfg ClientConfig) *Client {
 }
 
 // Sockets tells the sockets that probes may expect to answer, from now on.
-func (c *Client) Sockets(list []Socket) {
-	c.tell(func() { c.sockets, c.todo.sockets = slices.Clone(list), true })
+func (c *Client) Sockets(udp, tcp []Socket) {
+	c.tell(func() { c.sockets, c.tcp, c.todo.sockets = slices.Clone(udp), slices.Clone(tcp), true })
 }
 
 // Publish tells the servers for the fallback. A table without any is not told: the
@@ -229,7 +230,8 @@ func (c *Client) say(p *pipe) error {
 		list = append(list, message{Leaving: true})
 	}
 	if do.sockets {
-		list = append(list, message{Sockets: &c.sockets})
+		udp, tcp := c.sockets, c.tcp // which are replaced, never changed
+		list = append(list, message{Sockets: &udp, TCP: &tcp})
 	}
 	if do.table {
 		list = append(list, message{Table: c.table})
@@ -237,13 +239,9 @@ func (c *Client) say(p *pipe) error {
 	for _, name := range slices.Sorted(maps.Keys(do.kept)) {
 		list = append(list, message{Kept: &kept{name, c.kept[name]}})
 	}
-	sockets := slices.Clone(c.sockets)
 	c.todo = todo{kept: map[string]bool{}}
 	c.mu.Unlock()
 	for i := range list {
-		if list[i].Sockets != nil {
-			list[i].Sockets = &sockets
-		}
 		if err := p.send(&list[i], patiently); err != nil {
 			return err
 		}

@@ -36,18 +36,22 @@ type Host interface {
 
 // Asker puts questions to servers.
 type Asker interface {
-	// Witness asks whoever listens at an address who it is, from a source port of
-	// its own, until ctx ends.
-	Witness(ctx context.Context, at netip.AddrPort) (Witness, error)
+	// Witness asks whoever listens at an address, over "udp" or "tcp", who it is, from
+	// a source port of its own, until ctx ends.
+	Witness(ctx context.Context, over string, at netip.AddrPort) (Witness, error)
 	// Answers tells whether a server answers a question for the address of a name,
 	// be it that there is none, before ctx ends.
 	Answers(ctx context.Context, server netip.AddrPort, name string) bool
 }
 
+// Follow gives publish the servers of the fallback, and each change of them, until ctx
+// ends. It may be called again when it has returned.
+type Follow func(ctx context.Context, publish func(Table)) error
+
 // Config is how a Guard is made.
 type Config struct {
 	// State is what the host should look like, in any mode but none. The servers of
-	// its fallback are only used until serve tells better ones.
+	// its fallback are only used until serve, or Follow, tells better ones.
 	State hostnet.State
 	// Host is where. Required.
 	Host Host
@@ -59,6 +63,9 @@ type Config struct {
 	// Endpoints is the path of the file that keeps the servers of the fallback, and
 	// what serve gives to keep, over a reboot. Default: DefaultEndpoints.
 	Endpoints string
+	// Follow tells who the servers of the fallback are while no serve does. Default:
+	// nobody does; those that were told last stay.
+	Follow Follow
 	// UID is the user that serve runs as. The guard's own is accepted as well.
 	// Default: 0, only its own.
 	UID int

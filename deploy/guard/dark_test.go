@@ -43,6 +43,11 @@ func TestServeDies(t *testing.T) {
 		second.signal(t, syscall.SIGUSR2)
 		until(t, "no socket frozen, pod", n.pod, serves, wide)
 
+		second.signal(t, syscall.SIGHUP)
+		until(t, "one of three that accept connections frozen, pod", n.pod, behind, wide)
+		second.signal(t, syscall.SIGUSR2)
+		until(t, "all accept connections, pod", n.pod, serves, wide)
+
 		// A successor comes and the predecessor leaves: nothing changes for anybody.
 		third := n.start(t, n.Space, true, "serve", n.folder, "three", 1)
 		time.Sleep(600 * time.Millisecond) // it has answered a probe

@@ -36,6 +36,17 @@ const (
 	absent                 // nobody has the address
 )
 
+// and is what a place shows over UDP and TCP, of which somebody listens for the other.
+func (o outcome) and(tcp outcome) outcome {
+	switch {
+	case o == silent || tcp == silent:
+		return silent
+	case tcp == calm:
+		return o
+	}
+	return unclear
+}
+
 // place is what is known of a listen address.
 type place struct {
 	addr  netip.Addr

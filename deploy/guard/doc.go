@@ -9,12 +9,17 @@
 // without the API server. The end of the connection is its death. It holds no power
 // over the network, and its guard parses nothing that strangers send.
 //
+// While no serve tells the servers, the guard follows them itself ([Follow]). It does not
+// do so all the time: twice as many watches would be a burden to the API server of a
+// large cluster, and the memory of one more to the node.
+//
 // # Words
 //
 // An instance is one run of serve. A place is a listen address. A probe is a question
 // of class CH that only serve answers, with its instance and the number of the socket
-// that read it. A round is the probes of a quarter of a second; the source port changes
-// with every probe, so that the kernel picks every socket in turn.
+// that read it, or took its connection. A round is the probes of a quarter of a second;
+// the source port changes with every probe, so that the kernel picks every socket in
+// turn.
 //
 // # What is decided
 //
@@ -32,7 +37,7 @@
 //     session, at most maxSessions; one that waits for the lock and then watches the
 //     host (beside those of hostnet.Host.Watch); one that writes the file; one for
 //     a round of probes, with one for each probe in flight; one that asks the servers
-//     of the fallback.
+//     of the fallback; one that follows them, and what Follow starts.
 //   - Client.Run: itself, and one that reads.
 //
 // All of them have ended when Run returns.

@@ -36,7 +36,7 @@ func (f *fakeAsker) change(do func(f *fakeAsker)) {
 	do(f)
 }
 
-func (f *fakeAsker) Witness(ctx context.Context, _ netip.AddrPort) (guard.Witness, error) {
+func (f *fakeAsker) Witness(ctx context.Context, _ string, _ netip.AddrPort) (guard.Witness, error) {
 	f.mu.Lock()
 	mute, instance := f.mute, f.instance
 	f.mu.Unlock()
@@ -151,7 +151,7 @@ func TestSession(t *testing.T) {
 		t.Error("alive before anybody answered")
 	}
 	h.ask.change(func(f *fakeAsker) { f.instance = "one" })
-	client.Sockets(sockets())
+	client.Sockets(sockets(), nil)
 	eventually(t, "alive", wide, func() bool { return h.held(hostnet.Alive) })
 	eventually(t, "the client knows", wide, func() bool { return client.Status().State.Owner && client.Status().State.Applied })
 	big := bytes.Repeat([]byte("endpoint "), 200_000)
@@ -195,7 +195,7 @@ func TestLeave(t *testing.T) {
 	h.ask.change(func(f *fakeAsker) { f.instance = "one" })
 	first, end := h.serve(t, "one")
 	first.Publish(tableOf("10.1.0.53:53"))
-	first.Sockets(sockets())
+	first.Sockets(sockets(), nil)
 	eventually(t, "alive", wide, func() bool { return h.held(hostnet.Alive) })
 	patience, cancel := context.WithTimeout(t.Context(), wide)
 	defer cancel()
@@ -210,7 +210,7 @@ func TestLeave(t *testing.T) {
 		t.Error("alive by an instance that leaves")
 	}
 	second, _ := h.serve(t, "two")
-	second.Sockets(sockets())
+	second.Sockets(sockets(), nil)
 	h.ask.change(func(f *fakeAsker) { f.instance = "two" })
 	eventually(t, "queries go to the successor", wide, func() bool { return h.held(hostnet.Alive) && !h.held(hostnet.Bypass) })
 	end()
@@ -227,7 +227,7 @@ func TestCrashLoop(t *testing.T) {
 	for _, instance := range []string{"one", "two", "three"} {
 		client, end := h.serve(t, instance)
 		client.Publish(tableOf("10.1.0.53:53"))
-		client.Sockets(sockets())
+		client.Sockets(sockets(), nil)
 		h.ask.change(func(f *fakeAsker) { f.instance = instance })
 		eventually(t, "alive", wide, func() bool { return h.held(hostnet.Alive) })
 		if h.held(hostnet.Bypass) {
@@ -237,7 +237,7 @@ func TestCrashLoop(t *testing.T) {
 		eventually(t, "dead", wide, func() bool { return !h.held(hostnet.Alive) })
 	}
 	client, _ := h.serve(t, "four")
-	client.Sockets(sockets())
+	client.Sockets(sockets(), nil)
 	eventually(t, "the fourth has no queries yet", wide, func() bool {
 		return h.held(hostnet.Bypass) && len(client.Status().State.Bypass) == 1
 	})
@@ -297,7 +297,7 @@ func TestHostRefuses(t *testing.T) {
 	})
 	eventually(t, "the problem", wide, func() bool { return h.Status().Problem != "" && h.Status().Fallback == h.Status().Problem })
 	client, _ := h.serve(t, "one")
-	client.Sockets(sockets())
+	client.Sockets(sockets(), nil)
 	eventually(t, "serve hears it", wide, func() bool { return client.Status().State.Owner && !client.Status().State.Applied })
 	mu.Lock()
 	refuse = nil

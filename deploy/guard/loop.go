@@ -31,15 +31,16 @@ type loop struct {
 	unwatched bool // what changed before the watch began was not told
 	leftovers leftovers
 
-	sessions []*session
-	dead     map[string]bool // instances whose connection ended
-	places   []*place
-	deaths   deaths
-	rounds   sync.WaitGroup
-	probing  bool
-	overdue  bool // a round should have begun while another was not over
-	behind   behind
-	counts   Counts
+	sessions  []*session
+	dead      map[string]bool // instances whose connection ended
+	places    []*place
+	deaths    deaths
+	rounds    sync.WaitGroup
+	probing   bool
+	overdue   bool // a round should have begun while another was not over
+	behind    behind
+	following following
+	counts    Counts
 }
 
 func newLoop(g *Guard) *loop {
@@ -89,6 +90,7 @@ func (l *loop) run(ctx context.Context) error {
 // tick is what time brings.
 func (l *loop) tick(ctx context.Context) {
 	now := l.now()
+	l.seeToServers(ctx)
 	if l.owner {
 		l.startRound(ctx)
 		l.askBehind(ctx)
@@ -137,12 +139,14 @@ func (l *loop) addrs() []netip.Addr {
 	return list
 }
 
-// follow takes over what serve tells of the servers. That none is known changes nothing:
-// the last ones are better than nobody.
+// follow takes over what is told of the servers. That none is known changes nothing: the
+// last ones are better than nobody. Neither does what a serve remembers of them, once a
+// source has told.
 func (l *loop) follow(t Table) {
-	if t.empty() {
+	if t.empty() || t.Provisional && l.following.told {
 		return
 	}
+	l.following.told = !t.Provisional
 	l.target(t)
 	l.store.keepTable(t)
 	if l.owner {

@@ -15,7 +15,8 @@ import (
 // peer passes over what it does not know.
 type message struct {
 	Hello   *hello        `json:"hello,omitempty"`   // of serve, first
-	Sockets *[]Socket     `json:"sockets,omitempty"` // of serve
+	Sockets *[]Socket     `json:"sockets,omitempty"` // of serve, of UDP
+	TCP     *[]Socket     `json:"tcp,omitempty"`     // of serve, that listen
 	Table   *Table        `json:"table,omitempty"`   // of serve
 	Kept    *kept         `json:"kept,omitempty"`    // of serve, to be kept
 	Leaving bool          `json:"leaving,omitempty"` // of serve
@@ -28,7 +29,7 @@ type hello struct {
 	Version  string `json:"version"`
 }
 
-// Socket is a UDP socket of serve.
+// Socket is a socket of serve that takes queries.
 type Socket struct {
 	Address netip.AddrPort `json:"address"`
 	// Number is what a probe is answered with.
@@ -46,6 +47,9 @@ type Table struct {
 	Tiers [][]Server `json:"tiers"`
 	// Probe is a name that they know, asked to see whether they answer.
 	Probe string `json:"probe"`
+	// Provisional says that no source has told it, as after a start of serve without
+	// the API server. It is used while nothing better is known.
+	Provisional bool `json:"provisional,omitempty"`
 }
 
 // kept is bytes that serve gives to keep over a reboot.

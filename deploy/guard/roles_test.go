@@ -81,8 +81,9 @@ func addressOf(q *dns.Msg, last byte) *dns.Msg {
 	return reply
 }
 
-// playServe answers with 10.0.0.1 from some sockets, of which SIGUSR1 freezes the first,
-// until SIGUSR2. It says to its guard that it leaves.
+// playServe answers with 10.0.0.1 from some sockets over UDP and as many over TCP.
+// SIGUSR1 freezes the first of UDP, SIGHUP the first of TCP, until SIGUSR2. It says to
+// its guard that it leaves.
 func playServe(ctx context.Context, folder, instance string, sockets int) error {
 	client := guard.NewClient(guard.ClientConfig{Socket: folder + "/guard.sock", Instance: instance})
 	connected, disconnect := context.WithCancel(context.Background())
@@ -92,33 +93,31 @@ func playServe(ctx context.Context, folder, instance string, sockets int) error 
 		disconnect()
 		<-ended
 	}()
-	var frozen atomic.Bool
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGUSR2)
-	go func() {
-		for s := range signals {
-			frozen.Store(s == syscall.SIGUSR1)
-		}
-	}()
+	var frozen ice
+	frozen.obey()
 	at := netip.AddrPortFrom(netip.MustParseAddr(own), 53)
-	var list []guard.Socket
+	var udp, tcp []guard.Socket
 	for i := range sockets {
 		conn, err := listenShared(at)
 		if err != nil {
 			return err
 		}
 		go serveSocket(conn, func(q *dns.Msg) *dns.Msg {
-			for i == 0 && frozen.Load() {
-				time.Sleep(time.Millisecond)
-			}
+			frozen.wait(i, syscall.SIGUSR1)
 			return witness(q, instance, i)
 		})
-		list = append(list, guard.Socket{Address: at, Number: i})
+		udp = append(udp, guard.Socket{Address: at, Number: i})
+		l, err := sharing().Listen(context.Background(), "tcp", at.String())
+		if err != nil {
+			return err
+		}
+		go serveListener(l, func() { frozen.wait(i, syscall.SIGHUP) }, func(q *dns.Msg) *dns.Msg { return witness(q, instance, sockets+i) })
+		tcp = append(tcp, guard.Socket{Address: at, Number: sockets + i})
 	}
 	client.Publish(guard.Table{Probe: "kubernetes.default.svc.cluster.local.", Tiers: [][]guard.Server{{
 		{UDP: netip.MustParseAddrPort(coredns + ":53"), TCP: netip.MustParseAddrPort(coredns + ":53")},
 	}}})
-	client.Sockets(list)
+	client.Sockets(udp, tcp)
 	fmt.Println("ready")
 	<-ctx.Done()
 	leave, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -127,20 +126,64 @@ func playServe(ctx context.Context, folder, instance string, sockets int) error 
 	return nil
 }
 
-// listenShared waits until the address is there.
-func listenShared(at netip.AddrPort) (net.PacketConn, error) {
-	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
+// ice is the signal by which a socket is frozen.
+type ice struct{ atomic.Int32 }
+
+// obey freezes when a signal says so, as long as the process lives.
+func (f *ice) obey() {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGHUP)
+	go func() {
+		for s := range signals {
+			f.Store(int32(s.(syscall.Signal)))
+		}
+	}()
+}
+
+// wait holds the first of some sockets while a signal is in force.
+func (f *ice) wait(socket int, by syscall.Signal) {
+	for socket == 0 && f.Load() == int32(by) {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// sharing listens together with others.
+func sharing() *net.ListenConfig {
+	return &net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		var failed error
 		err := raw.Control(func(fd uintptr) {
 			failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
 		})
 		return errors.Join(err, failed)
 	}}
-	for limit := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		conn, err := config.ListenPacket(context.Background(), "udp", at.String())
+}
+
+// listenShared waits until the address is there.
+func listenShared(at netip.AddrPort) (net.PacketConn, error) {
+	for limit := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		conn, err := sharing().ListenPacket(context.Background(), "udp", at.String())
 		if err == nil || time.Now().After(limit) {
 			return conn, err
 		}
+	}
+}
+
+// serveListener answers one question on each connection. Before it takes one it may be
+// held.
+func serveListener(l net.Listener, hold func(), answer func(*dns.Msg) *dns.Msg) {
+	for {
+		hold()
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer conn.Close()
+			c := &dns.Conn{Conn: conn}
+			if query, err := c.ReadMsg(); err == nil {
+				_ = c.WriteMsg(answer(query))
+			}
+		}()
 	}
 }
 

@@ -18,9 +18,17 @@ const (
 	maxWave   = 32 // probes
 )
 
-// question is what a round asks about one place.
+// What probes are put over.
+const (
+	overUDP = "udp"
+	overTCP = "tcp"
+)
+
+// question is what a round asks about one place over one protocol.
 type question struct {
-	at netip.AddrPort
+	place int // in the loop's list
+	over  string
+	at    netip.AddrPort
 	// expect is the sockets that should answer. None: nobody is connected, and it is
 	// asked who is there.
 	expect []Witness
@@ -29,7 +37,7 @@ type question struct {
 	bound bool
 }
 
-// sweep is the round of one place.
+// sweep is the round of one question.
 type sweep struct {
 	question
 	ask     Asker
@@ -100,7 +108,7 @@ func (s *sweep) listen(ctx context.Context, wave <-chan time.Time, heard func(Wi
 // probe asks once. A refusal says that nobody is there, which the kernel sees as well.
 func (s *sweep) probe(ctx context.Context) {
 	began := time.Now()
-	w, err := s.ask.Witness(ctx, s.at)
+	w, err := s.ask.Witness(ctx, s.over, s.at)
 	switch {
 	case err == nil:
 		select {

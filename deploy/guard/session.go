@@ -28,7 +28,9 @@ const (
 type session struct {
 	pipe
 	hello   hello
-	sockets []Socket
+	sockets []Socket // of UDP
+	tcp     []Socket
+	tells   bool // who the servers of the fallback are, as its source has them
 	leaving bool
 	since   time.Duration // its sockets are known
 	told    SessionState
@@ -151,7 +153,11 @@ func (l *loop) take(s *session, m *message) {
 		}
 		s.sockets = *m.Sockets
 	}
+	if m.TCP != nil {
+		s.tcp = *m.TCP
+	}
 	if m.Table != nil {
+		s.tells = s.tells || !m.Table.Provisional
 		l.follow(*m.Table)
 	}
 	if m.Kept != nil {

@@ -19,9 +19,11 @@ type Status struct {
 	// Fallback is why there is no fallback; "" = it is ready.
 	Fallback string
 	// File is what is wrong with the file of endpoints; "" = nothing.
-	File     string
-	Places   []PlaceStatus
-	Sessions []SessionStatus
+	File string
+	// Following says that the guard follows the servers of the fallback itself.
+	Following bool
+	Places    []PlaceStatus
+	Sessions  []SessionStatus
 	// Targets are the servers of the fallback over UDP and TCP.
 	Targets hostnet.Fallback
 	Counts  Counts
@@ -67,13 +69,13 @@ func (g *Guard) Fallen() (hostnet.Counts, error) {
 func (l *loop) describe() *Status {
 	s := &Status{
 		Owner: l.owner, Mode: l.state.Mode, Problem: l.problem, Fallback: l.noFallback(), File: l.store.trouble(),
-		Targets: l.state.Fallback, Counts: l.counts,
+		Following: l.following.stop != nil, Targets: l.state.Fallback, Counts: l.counts,
 	}
 	for _, p := range l.places {
 		s.Places = append(s.Places, PlaceStatus{p.addr, p.alive, p.stuck, p.bypass})
 	}
 	for _, one := range l.sessions {
-		s.Sessions = append(s.Sessions, SessionStatus{one.hello.Instance, one.hello.Version, len(one.sockets), one.leaving})
+		s.Sessions = append(s.Sessions, SessionStatus{one.hello.Instance, one.hello.Version, len(one.sockets) + len(one.tcp), one.leaving})
 	}
 	return s
 }
@@ -93,7 +95,7 @@ func (l *loop) noFallback() string {
 			continue // kube-proxy has them
 		}
 		if protocol, ok := l.lacks(p.addr); ok {
-			return fmt.Sprintf("no server is known for %s queries to %v: serve tells them, it needs a route with a topology", protocol, p.addr)
+			return fmt.Sprintf("no server is known for %s queries to %v: they come from a route with a topology", protocol, p.addr)
 		}
 	}
 	if l.behind.known && !l.behind.good {

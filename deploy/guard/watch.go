@@ -27,40 +27,56 @@ func (l *loop) startRound(ctx context.Context) {
 		for i, q := range questions {
 			sweeps.Go(func() {
 				s := sweep{question: q, ask: l.cfg.Asker}
-				outcomes[i] = s.run(ctx, func(w Witness) { l.ask(ctx, func() { l.heard(l.places[i], w) }) })
+				outcomes[i] = s.run(ctx, func(w Witness) { l.ask(ctx, func() { l.heard(&q, w) }) })
 			})
 		}
 		sweeps.Wait()
 		l.ask(ctx, func() {
-			if l.judge(outcomes); l.overdue {
+			if l.judge(questions, outcomes); l.overdue {
 				l.startRound(ctx)
 			}
 		})
 	})
 }
 
-// questions has one for each place, in their order. Sockets of an instance that leaves
-// are not expected to answer.
+// questions has one for each place over UDP, in their order, and after these one over
+// TCP where somebody listens. Sockets of an instance that leaves are not expected to
+// answer.
 func (l *loop) questions() []question {
-	list := make([]question, len(l.places))
+	var udp, tcp []question
 	for i, p := range l.places {
-		list[i].at = netip.AddrPortFrom(p.addr, l.state.Port)
-		for _, s := range l.sessions {
-			for _, socket := range s.sockets {
-				if !s.leaving && socket.Address == list[i].at {
-					list[i].expect = append(list[i].expect, Witness{s.hello.Instance, socket.Number})
-				}
+		at := netip.AddrPortFrom(p.addr, l.state.Port)
+		q := question{place: i, over: overUDP, at: at, expect: l.expected(at, func(s *session) []Socket { return s.sockets })}
+		q.bound = len(q.expect) > 0 || listenedAt(at)
+		udp = append(udp, q)
+		if expect := l.expected(at, func(s *session) []Socket { return s.tcp }); len(expect) > 0 {
+			tcp = append(tcp, question{place: i, over: overTCP, at: at, expect: expect, bound: true})
+		}
+	}
+	return append(udp, tcp...)
+}
+
+// expected are the sockets at an address that should answer.
+func (l *loop) expected(at netip.AddrPort, of func(s *session) []Socket) []Witness {
+	var list []Witness
+	for _, s := range l.sessions {
+		for _, socket := range of(s) {
+			if !s.leaving && socket.Address == at {
+				list = append(list, Witness{s.hello.Instance, socket.Number})
 			}
 		}
-		list[i].bound = len(list[i].expect) > 0 || listenedAt(list[i].at)
 	}
 	return list
 }
 
-// heard takes in an answer: packets born here may come again.
-func (l *loop) heard(p *place, w Witness) {
-	now := l.now()
+// heard takes in an answer: packets born here may come again. That a connection is
+// taken says nothing of them.
+func (l *loop) heard(q *question, w Witness) {
+	p, now := l.places[q.place], l.now()
 	l.counts.Answers++
+	if q.over != overUDP {
+		return
+	}
 	p.heard[w.Instance] = now
 	if l.withoutFuture()[w.Instance] || (p.alive && now-p.renewed < roundEvery/2) {
 		return
@@ -68,10 +84,14 @@ func (l *loop) heard(p *place, w Witness) {
 	l.set(hostnet.Alive, p)
 }
 
-// judge takes in the outcomes of a round.
-func (l *loop) judge(outcomes []outcome) {
+// judge takes in the outcomes of a round's questions.
+func (l *loop) judge(questions []question, outcomes []outcome) {
 	l.probing = false
 	l.counts.Rounds++
+	for i := len(l.places); i < len(questions); i++ {
+		at := questions[i].place
+		outcomes[at] = outcomes[at].and(outcomes[i])
+	}
 	for i, p := range l.places {
 		if !p.round(outcomes[i]) {
 			continue

@@ -15,7 +15,7 @@ import (
 // for the next one.
 type late struct{ by time.Duration }
 
-func (a late) Witness(ctx context.Context, _ netip.AddrPort) (Witness, error) {
+func (a late) Witness(ctx context.Context, _ string, _ netip.AddrPort) (Witness, error) {
 	<-ctx.Done()
 	time.Sleep(a.by)
 	return Witness{}, ctx.Err()

@@ -9,6 +9,9 @@ args:
 {{- if eq (include "nodens.guardAs" .) "sidecar" }}
 restartPolicy: Always
 {{- end }}
+env:
+- name: NODE_NAME
+  valueFrom: {fieldRef: {fieldPath: spec.nodeName}}
 securityContext:
   # The capability is the only power of root that is left.
   runAsUser: 0
@@ -23,7 +26,12 @@ resources:
 {{- end }}
 volumeMounts:
 - {name: config, mountPath: /etc/nodens, readOnly: true}
+- {name: podinfo, mountPath: /etc/podinfo, readOnly: true}
 - {name: pod, mountPath: /run/nodens-pod}
 - {name: host-run, mountPath: /run/nodens}
 - {name: host-state, mountPath: /var/lib/nodens}
+{{- if .Values.rbac.create }}
+# It follows the endpoints itself while nodens is away.
+- {name: token, mountPath: /var/run/secrets/kubernetes.io/serviceaccount, readOnly: true}
+{{- end }}
 {{- end -}}
