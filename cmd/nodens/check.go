@@ -26,8 +26,11 @@ func checkCommand(_ context.Context, s surroundings, args []string) error {
 		_, err := io.WriteString(s.stdout, sampleConfig)
 		return err
 	}
-	if (*path == "") == (corefile.options.Path == "") {
-		return needConfig(flags)
+	switch {
+	case *path == "" && corefile.options.Path == "":
+		return misused(flags, "-config FILE or -corefile FILE is missing")
+	case *path != "" && corefile.options.Path != "":
+		return misused(flags, "it takes -config or -corefile, one at a time")
 	}
 	config, err := corefile.orConfig(*path, s)
 	if err != nil {

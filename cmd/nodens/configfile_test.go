@@ -372,7 +372,8 @@ func TestCheckCommand(t *testing.T) {
 	}{
 		"good":          {[]string{"check", "-config", path}, 0, path + ": good; listens on 127.0.0.1:53, cache 32Mi, . -> 192.0.2.1:53", ""},
 		"missing":       {[]string{"check", "-config", dir + "/none"}, 1, "", "configuration file cannot be read: open " + dir + "/none: no such file or directory; write one"},
-		"no flag":       {[]string{"check"}, 2, "", "-config FILE is missing"},
+		"no flag":       {[]string{"check"}, 2, "", "-config FILE or -corefile FILE is missing"},
+		"both flags":    {[]string{"check", "-config", path, "-corefile", path}, 2, "", "one at a time"},
 		"sample":        {[]string{"check", "-sample"}, 0, "version: v1", ""},
 		"too much":      {[]string{"check", "-sample", "x"}, 2, "", `"x" is too much`},
 		"bad flag":      {[]string{"check", "-x"}, 2, "", "not defined: -x"},

@@ -110,6 +110,7 @@ func TestCorefileMistakes(t *testing.T) {
 		"a zone twice":            {"a:53 {\n bind 127.0.0.1\n forward . 192.0.2.1\n}\na {\n bind 127.0.0.2\n forward . 192.0.2.2\n}\n", []string{`Corefile:5: the zone "a." is in two blocks; keep it in one (the first is on line 1)`}},
 		"an option unknown":       {". {\n forward . 192.0.2.1 {\n  force_udp\n }\n cache {\n  sucess 1\n }\n}\n", []string{`Corefile:3: forward has no option "force_udp"; did you mean "force_tcp"?`, `Corefile:6: cache has no option "sucess"; did you mean "success"?`}},
 		"a loop":                  {". {\n bind 127.0.0.1\n forward . 127.0.0.1\n}\n", []string{"Corefile:3: forward names 127.0.0.1:53, where nodens itself listens (127.0.0.1:53)"}},
+		"a name in letters":       {"bücher.example {\n forward . 192.0.2.1\n}\n", []string{"Corefile:1: ", "it has characters that no query has"}},
 		"a scheme":                {"tls://.:853 {\n forward . 192.0.2.1\n}\n", []string{"Corefile:1: the block serves tls://, which is not spoken here"}},
 		"the installer's":         {"__PILLAR__DNS__DOMAIN__:53 {\n forward . 192.0.2.1\n}\n", []string{"Corefile:1: ", "the placeholder is replaced by whoever installs"}},
 		"a private authority":     {". {\n forward . tls://192.0.2.1 {\n  tls /ca.pem\n }\n}\n", []string{"Corefile:3: tls names files"}},

@@ -104,7 +104,7 @@ func (c *corefile) keys(b *corefileBlock, keys []string) (ports []uint16) {
 		}
 		zones, why := zonesOf(zone)
 		if why != "" {
-			c.wrong(&b.statement, fmt.Sprintf("%q is no zone: %s", key, why), `write a name such as cluster.local, a network such as 10.0.0.0/8, or "."`)
+			c.wrong(&b.statement, fmt.Sprintf("%q is no zone: %s", cut(key), why), `write a name such as cluster.local, a network such as 10.0.0.0/8, or "."`)
 		}
 		ports = append(ports, without([]uint16{port}, ports)...)
 		b.zones = append(b.zones, without(zones, b.zones)...)
@@ -119,7 +119,7 @@ func (c *corefile) splitPort(b *corefileBlock, text string) (zone string, port u
 	}
 	n, err := strconv.ParseUint(text[at+1:], 10, 16)
 	if err != nil {
-		c.wrong(&b.statement, fmt.Sprintf("%q has no port behind the colon", text), "write a number from 1 to 65535")
+		c.wrong(&b.statement, fmt.Sprintf("%q has no port behind the colon", cut(text)), "write a number from 1 to 65535")
 		return "", 0, false
 	}
 	return text[:at], uint16(n), true
@@ -135,6 +135,8 @@ func zonesOf(text string) (zones []string, why string) {
 		return nil, "the placeholder is replaced by whoever installs, not here"
 	case text == "" || strings.ContainsAny(text, ` /*\`):
 		return nil, "it is no domain name"
+	case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }):
+		return nil, "it has characters that no query has; names in other scripts begin with xn--"
 	}
 	if _, ok := dns.IsDomainName(text); !ok {
 		return nil, "it is no domain name"

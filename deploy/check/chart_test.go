@@ -1,6 +1,7 @@
 package check
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -122,6 +123,62 @@ func TestValuesAreRefused(t *testing.T) {
 				t.Errorf("got %v, want an error about %s", err, tc.want)
 			}
 		})
+	}
+}
+
+// What the program would refuse is refused where it is written, before a pod starts.
+func TestWrongValuesAreRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"config: {localDns: [nine]}":                     "localDns",
+		"config: {localDns: 169.254.20.10 fd00::1}":      "localDns",
+		"mode: service\nconfig: {dnsServer: [kube-dns]}": "dnsServer",
+		"config: {cacheSize: '5'}":                       "cacheSize",
+		"config: {upstreamServers: [dns.google]}":        "upstreamServers",
+		"config: {stubDomains: {a.example: 192.0.2.1}}":  "stubDomains",
+		"config: {stubDomains: {'a b': [192.0.2.1]}}":    "'a b'",
+		"config: {upstream: {clusterIP: [kube-dns]}}":    "clusterIP",
+		"config: {metricsAddress: ':9253'}":              "metricsAddress",
+		"config: {dnsDomain: 'a b'}":                     "dnsDomain",
+		"config: {extra: {routs: []}}":                   "routs",
+		"config: {customConfig: nonsense}":               "customConfig",
+		"networkPolicy: {nodeCIDRs: [10.0.0.1]}":         "nodeCIDRs",
+		"nodeSelector: {nodens: true}":                   "nodeSelector",
+		"tolerations: {operator: Exists}":                "tolerations",
+		"updateStrategy: OnDelete":                       "updateStrategy",
+		"podMonitor: true":                               "podMonitor",
+	} {
+		values, err := chartutil.ReadValues([]byte(text))
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if _, _, err := tryRender(newest, values); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want an error about %s", text, err, want)
+		}
+	}
+}
+
+// The keys that config.extra may have are those of the configuration.
+func TestKeysOfExtra(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "nodens.yaml")
+	if err := os.WriteFile(file, []byte("nonsense\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	said, _ := exec.Command(program(t), "check", "-config", file).CombinedOutput() // it fails
+	_, list, found := strings.Cut(strings.TrimSpace(string(said)), "write a mapping of ")
+	var schema struct {
+		Properties struct {
+			Config struct {
+				Properties struct {
+					Extra struct{ PropertyNames struct{ Enum []string } }
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(read(t, chartFolder+"/values.schema.json")), &schema); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(schema.Properties.Config.Properties.Extra.PropertyNames.Enum, ", "); !found || got != list {
+		t.Errorf("the schema has %s, the program %s", got, said)
 	}
 }
 

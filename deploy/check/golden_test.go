@@ -30,7 +30,7 @@ func generated(t *testing.T) map[string]string {
 		"../manifests/service.yaml":         plain("Own address 169.254.20.10 and that of the Service kube-dns: write your own in place of 10.96.0.10.", inService),
 		"../manifests/none.yaml":            plain("In the pod network, for a Cilium Local Redirect Policy (../cilium).", inNone),
 		"../manifests/cleanup.yaml":         plain("Takes away what nodens left on the nodes. Apply it when nodens is gone, wait for\n# 'kubectl -n kube-system rollout status daemonset/nodens-cleanup', delete it.", append(only(t, "ConfigMap", hooks), only(t, "DaemonSet", hooks)...)),
-		"../manifests/migration.yaml": plain("On the way from node-local-dns, beside link-local.yaml: looks at every node before it\n# moves, and when it has (docs/migration.md).", named(t, []string{"nodens-preflight", "nodens-migration"}, moving)),
+		"../manifests/migration.yaml":       plain("On the way from node-local-dns, beside link-local.yaml: looks at every node before it\n# moves, and when it has (docs/migration.md).", named(t, []string{"nodens-preflight", "nodens-migration"}, moving)),
 		"../cilium/localredirectpolicy.yaml": plain("Leads the pods' queries for kube-dns to nodens on their node. First apply\n# ../manifests/none.yaml.",
 			only(t, "CiliumLocalRedirectPolicy", policy)),
 		"../chart/files/alerts.yaml":    read(t, "../alerts/nodens.yaml"),
