@@ -97,27 +97,3 @@ func TestOthersMeddle(t *testing.T) {
 func (n *node) hasTable() bool {
 	return strings.Contains(n.Run(n.t, "nft", "list", "ruleset"), "chain fallback_udp4")
 }
-
-// TestEndpointsChange while nodens runs and while it is down. A guard hears of
-// endpoints from nodens; the last known are used without it.
-func TestEndpointsChange(t *testing.T) {
-	n := newNode(t, hostnet.LinkLocal)
-	d := n.start()
-	warmUp()
-	n.showEndpoints(false)
-	followed := waitFor(t, "the fallback has only the far pod", 10*time.Second, func() bool {
-		return !strings.Contains(n.Run(t, "nft", "list", "table", "inet", "nodens_v1"), "10.1.0.53")
-	})
-	tr := n.ask(n.fromPods(own4, own6)...)
-	warmUp()
-	tr.kill(d, sigkill)
-	n.showEndpoints(true)
-	time.Sleep(space.Form(500*time.Millisecond, 3*time.Second))
-	n.start()
-	waitFor(t, "the fallback has both pods", 10*time.Second, func() bool {
-		return strings.Contains(n.Run(t, "nft", "list", "table", "inet", "nodens_v1"), "10.1.0.53")
-	})
-	tr.stop().figure("endpoints changed", "the fallback followed after %v; the last known were used while it was down", followed.Round(time.Millisecond))
-	tr.expectAtMost("pods", "kill", tr.mayLose(1))
-	tr.expectNone("pods", "after")
-}

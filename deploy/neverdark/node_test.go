@@ -39,7 +39,8 @@ type node struct {
 	mix   *names.Mix
 	mode  hostnet.Mode
 	guard *space.Process
-	host  *hostnet.Host // to look at it
+	near  *space.Process // a CoreDNS
+	host  *hostnet.Host  // to look at it
 }
 
 // newNode makes the node in a mode, and starts its guard.
@@ -71,9 +72,9 @@ func newNodeAlone(t *testing.T, mode hostnet.Mode) *node {
 	n.write("Corefile", world.Server{Port: podPort, Sockets: 2, Zone: filepath.Join(n.dir, "zone")}.Corefile())
 	n.showEndpoints(true)
 	n.configure("")
-	for _, pod := range []space.Space{n.Answers, n.FarAnswers} {
-		pod.Start(t, exec.Command(program, "-conf", filepath.Join(n.dir, "Corefile")))
-	}
+	coredns := func() *exec.Cmd { return exec.Command(program, "-conf", filepath.Join(n.dir, "Corefile")) }
+	n.near = n.Answers.Start(t, coredns())
+	n.FarAnswers.Start(t, coredns())
 	for pod, addr := range map[space.Space]string{n.Answers: "10.1.0.53:5300", n.FarAnswers: "10.2.0.53:5300"} {
 		waitFor(t, "CoreDNS", 30*time.Second, func() bool { return asks(pod, "udp", addr) == nil })
 	}
