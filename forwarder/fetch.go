@@ -51,7 +51,7 @@ func (f *Forwarder) follow(fl *flight, r *route) bool {
 func (f *Forwarder) fetch(ctx context.Context, dst []byte, q *question, z *zone) *cache.Entry {
 	r := z.route
 	defer r.inFlight.Add(-1)
-	if r.inFlight.Add(1) > int64(r.MaxInFlight) {
+	if r.inFlight.Add(1) > r.mayFly() {
 		return f.shed(q.key(), z)
 	}
 	reply, err := r.Group.Exchange(ctx, dst, &q.Query)
@@ -126,6 +126,15 @@ func (f *Forwarder) fail(q *question, z *zone, why, said wire.EDE, now time.Dura
 	}
 	f.cache.Put(q.hash, e, p, now)
 	return e
+}
+
+// crowded reports whether asking a question is in vain, because its route has
+// as much in flight as it may, and neither is the same being asked nor is there an
+// answer that may stand in. e may be nil. Such a query is answered where it was
+// read: a goroutine and buffers of its own for each of a crowd would have the
+// collector of garbage take the time of all others.
+func (f *Forwarder) crowded(q *question, e *cache.Entry, z *zone) bool {
+	return z.route.busy(1) && (e == nil || !e.Standby(&z.route.Policy, q.from.Received)) && !f.flights.has(q.hash, q.key())
 }
 
 // shed is the failure of a question that is not asked because too many are.

@@ -153,7 +153,7 @@ func (f *Forwarder) Close() error {
 
 // Lookup answers what is in memory. The reply is made in dst's memory. Lookup
 // neither waits nor keeps a slice, and allocates only when it has an answer
-// asked for again in the background.
+// asked for again in the background, or fails because too many are being asked.
 func (f *Forwarder) Lookup(dst, query []byte, from Peer) ([]byte, Verdict) {
 	if f.gate != nil {
 		if ruling := f.gate.Admit(from.Client.Addr(), from.Received); ruling != access.Allowed {
@@ -180,7 +180,11 @@ func (f *Forwarder) Lookup(dst, query []byte, from Peer) ([]byte, Verdict) {
 	if z.route == nil || refused(&q.Query) {
 		return f.answerLocally(dst, &q, z), Answered
 	}
-	if a, ok := f.secondBest(&q, e, z); ok {
+	a, ok := f.secondBest(&q, e, z)
+	if !ok && f.crowded(&q, e, z) {
+		a, ok = answered(f.shed(q.key(), z)), true
+	}
+	if ok {
 		return f.recall(dst, &q, a, &z.route.Policy), Answered
 	}
 	return nil, Miss

@@ -196,6 +196,50 @@ func TestFullRouteAnswersAtOnce(t *testing.T) {
 	}
 }
 
+// TestCrowdInTheDark has no server answer anything: few may wait for them then, and
+// the others are told where their queries were read.
+func TestCrowdInTheDark(t *testing.T) {
+	r := newRig(t, dnstest.Silent, func(c *forwarder.Config) { c.Routes[0].MaxInFlight = 16 })
+	ask := func(name string) (rcode int, atOnce bool) {
+		got, hit := r.exchange(dnstest.Question(name, dns.TypeA), forwarder.UDP)
+		return got.Rcode, hit
+	}
+	for i := range 8 {
+		if rcode, atOnce := ask(fmt.Sprintf("dark%d.test.", i)); rcode != dns.RcodeServerFailure || atOnce {
+			t.Errorf("query %d: %s, at once %v", i, dns.RcodeToString[rcode], atOnce)
+		}
+	}
+	release := r.server.Hold()
+	var waiting sync.WaitGroup
+	for i := range 2 {
+		waiting.Go(func() { ask(fmt.Sprintf("n%d.test.", i)) })
+	}
+	waitFor(t, func() bool { return r.server.Asked() == 10 })
+	if rcode, atOnce := ask("more.test."); rcode != dns.RcodeServerFailure || !atOnce {
+		t.Errorf("the third: %s, at once %v", dns.RcodeToString[rcode], atOnce)
+	}
+	waiting.Go(func() {
+		if rcode, atOnce := ask("n0.test."); rcode != dns.RcodeSuccess || atOnce {
+			t.Errorf("the same as is being asked: %s, at once %v", dns.RcodeToString[rcode], atOnce)
+		}
+	})
+	waitFor(t, func() bool { return r.Stats().Shared == 1 })
+	r.server.Script(dnstest.Addresses(1))
+	release()
+	waiting.Wait()
+	release = r.server.Hold()
+	defer release()
+	for i := range 15 {
+		waiting.Go(func() { ask(fmt.Sprintf("light%d.test.", i)) })
+	}
+	waitFor(t, func() bool { return r.Stats().Routes[0].InFlight == 15 })
+	release()
+	waiting.Wait()
+	if n := r.Stats().Routes[0].Shed; n != 1 {
+		t.Errorf("%d were turned away", n)
+	}
+}
+
 func TestStaleStandsInAndEnds(t *testing.T) {
 	r := newRig(t, dnstest.Addresses(1))
 	m := dnstest.Question("a.test.", dns.TypeA)

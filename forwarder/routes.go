@@ -38,7 +38,8 @@ type Route struct {
 	// MaxInFlight bounds the questions being asked at one time, at least 1.
 	// Above it clients get a stale answer or SERVFAIL at once: one route whose
 	// servers are dead must not starve the others. Half as many more may wait for
-	// what others have asked already.
+	// what others have asked already. While no server answers anything, an eighth
+	// is left: more would only hold memory for clients who get nothing for it.
 	MaxInFlight int
 }
 
@@ -76,13 +77,25 @@ func (r *route) heard(answered bool) {
 	}
 }
 
+// darkShare is the part of MaxInFlight that a route in the dark has: enough to see
+// at once that a server is back.
+const darkShare = 8
+
 // dark reports whether it is in vain to have clients wait for the servers.
 func (r *route) dark() bool { return r.unanswered.Load() >= darkAfter }
 
-// busy reports whether a part of MaxInFlight, of which share make the whole, is
-// in flight.
+// mayFly is how many questions the route may have in flight.
+func (r *route) mayFly() int64 {
+	if r.dark() {
+		return max(1, int64(r.MaxInFlight)/darkShare)
+	}
+	return int64(r.MaxInFlight)
+}
+
+// busy reports whether a part of what may be in flight, of which share make the
+// whole, is.
 func (r *route) busy(share int64) bool {
-	return r.inFlight.Load() >= max(1, int64(r.MaxInFlight)/share)
+	return r.inFlight.Load() >= max(1, r.mayFly()/share)
 }
 
 // mayWait is how many followers the route may have.

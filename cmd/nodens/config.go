@@ -187,7 +187,8 @@ type LimitsConfig struct {
 	// TCPIdle is how long a connection may say nothing, 1 s to 10 min,
 	// default 10 s.
 	TCPIdle time.Duration
-	// UpstreamInFlight per route, 16 to 65536, default 2048. Below
+	// UpstreamInFlight per route, 16 to 65536, default 2048, and an eighth of it
+	// while no server of the route answers anything. Below
 	// MissesInFlight, so that a route whose servers are silent leaves room for
 	// the others' misses. Half as many more may wait for what others asked.
 	UpstreamInFlight int
