@@ -236,7 +236,8 @@ type RouteConfig struct {
 	Timeout time.Duration
 	// Probe is the name asked to see how a server is. Default with a topology
 	// kubernetes.default.svc below the cluster's domain, which shows that the
-	// server knows the cluster; otherwise the root.
+	// server knows the cluster, and in a pod, where the address of this name is
+	// known, that it is this cluster; otherwise the root.
 	Probe string
 	// MixCase asks servers without a topology over UDP in letters of mixed case,
 	// which a forger has to guess. Default true.

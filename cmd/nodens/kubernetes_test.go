@@ -208,3 +208,18 @@ func TestIdentityOfAnEndpoint(t *testing.T) {
 		})
 	}
 }
+
+// TestProbesNameTheAPIServer: what is known of the API server's address holds for
+// the name that probes ask by default.
+func TestProbesNameTheAPIServer(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
+	for probe, want := range map[string]string{
+		"kubernetes.default.svc.cluster.local.": "10.96.0.1",
+		"other.svc.cluster.local.":              "invalid IP",
+	} {
+		route := RouteConfig{Zones: []string{"cluster.local."}, Probe: probe, Topology: TopologyConfig{Service: "kube-dns"}}
+		if got := groupConfig(routeSpec{config: route}, base{}).ProbeAddr.String(); got != want {
+			t.Errorf("%s: %s, want %s", probe, got, want)
+		}
+	}
+}

@@ -108,6 +108,9 @@ func groupConfig(spec routeSpec, b base) upstream.Config {
 	}
 	if c.topological() {
 		config.Fast = c.fastZones()
+		if who := identity(c.Zones); c.Probe == who.name {
+			config.ProbeAddr = who.server
+		}
 	}
 	return config
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"strconv"
 	"time"
 
@@ -59,6 +60,10 @@ type Config struct {
 	// a server in order has an A record for. Without it, and with External, only
 	// servers that failed are probed, by default for the NS records of the root.
 	Probe string
+	// ProbeAddr is the address that this name has as far as is known. A server
+	// that gives it another one is another cluster's, and not brought into use,
+	// unless no server ever gave it this one. Default: any address will do.
+	ProbeAddr netip.Addr
 
 	// KeepCase asks external servers over UDP in the client's letter case. By
 	// default it is mixed, because a forger then has to guess it; servers that do
@@ -202,7 +207,7 @@ func (c *Config) probeType() wire.Type {
 	if c.Probe == "" || c.Probe == "." {
 		return wire.TypeNS
 	}
-	return wire.TypeA
+	return addrType(c.ProbeAddr)
 }
 
 func setDefault[T int | uint16 | time.Duration](field *T, value T) {

@@ -30,7 +30,7 @@ type Group struct {
 	fast      zoneSet
 	prober    *prober
 	loops     loops
-	synced    atomic.Bool // a probe was answered: its name is there
+	proofs    proofs
 
 	mu      sync.Mutex
 	known   map[netip.AddrPort]*target // of the snapshot, by their first address
@@ -217,21 +217,6 @@ func (g *Group) allOut() bool {
 		}
 	}
 	return true
-}
-
-// probed reports whether the reply to a probe shows a server in order. In a
-// cluster it must have the name, which a server has only once it knows the
-// cluster, unless nobody ever had it: then it is the wrong name, and a server
-// that refuses it has another zone. One that only starts fails instead.
-func (g *Group) probed(r *wire.Reply) bool {
-	switch {
-	case g.cfg.External:
-		return true
-	case r.RCode == wire.NoError && r.Count(wire.Answer) > 0:
-		g.synced.Store(true)
-		return true
-	}
-	return !g.synced.Load() && (isAnswer(r.RCode) || r.RCode == wire.Refused)
 }
 
 // ejected turns the exchanges of a target that just went out to another one if
