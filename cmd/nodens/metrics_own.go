@@ -80,6 +80,7 @@ func ownQueryMetrics() []metric {
 func ownServerMetrics() []metric {
 	route := []string{"route"}
 	return []metric{
+		ofTier("nodens_upstream_suspicions_total", "Servers that were silent three times in a row: others were asked until they replied or were ejected.", func(u *upstream.Status) []uint64 { return u.Suspicions[:] }),
 		ofTier("nodens_upstream_ejections_total", "Servers that were avoided from then on because they failed.", func(u *upstream.Status) []uint64 { return u.Ejections[:] }),
 		ofTier("nodens_upstream_hedges_total", "Copies put to a second server before the first was late, by the tier of the first.", func(u *upstream.Status) []uint64 { return u.Hedges[:] }),
 		ofTier("nodens_upstream_spills_total", "Queries that a nearer tier had too much to do for, by the tier they went to.", func(u *upstream.Status) []uint64 { return u.Spills[:] }),

@@ -85,11 +85,12 @@ type tierShare struct {
 	Replies uint64  `json:"replies"`
 	Share   float64 `json:"share"`
 	// Of the tier since the start: see the metrics with their names.
-	Hedges    uint64 `json:"hedges"`
-	Spills    uint64 `json:"spills"`
-	Ejections uint64 `json:"ejections"`
-	Panics    uint64 `json:"panics"`
-	Events    string `json:"-"` // these in words
+	Hedges     uint64 `json:"hedges"`
+	Spills     uint64 `json:"spills"`
+	Suspicions uint64 `json:"suspicions"`
+	Ejections  uint64 `json:"ejections"`
+	Panics     uint64 `json:"panics"`
+	Events     string `json:"-"` // these in words
 }
 
 type serverReport struct {
@@ -108,6 +109,7 @@ type serverReport struct {
 	Bears    int     `json:"bears"`           // in flight, from which others go to the next tier
 	RTT      float64 `json:"rttMilliseconds"` // 0 before the first reply
 	Sent     uint64  `json:"sent"`
+	Forced   uint64  `json:"forced"` // queries put to it while it was avoided, for want of others
 	Failed   uint64  `json:"failed"`
 }
 
@@ -193,7 +195,7 @@ func (s *snapshot) routeReport(i int) routeReport {
 		share := tierShare{
 			Tier: route.tierName(tier), Replies: n, Share: float64(n) / float64(max(total, 1)),
 			Hedges: route.Servers.Hedges[tier], Spills: route.Servers.Spills[tier],
-			Ejections: route.Servers.Ejections[tier], Panics: route.Servers.Panics[tier],
+			Suspicions: route.Servers.Suspicions[tier], Ejections: route.Servers.Ejections[tier], Panics: route.Servers.Panics[tier],
 		}
 		share.Events = share.events()
 		r.Served = append(r.Served, share)
@@ -211,6 +213,7 @@ func (s *tierShare) events() string {
 		n    uint64
 		what string
 	}{
+		{s.Suspicions, "suspicions"},
 		{s.Ejections, "ejections"},
 		{s.Hedges, "hedges"},
 		{s.Spills, "spilled here"},
@@ -225,8 +228,8 @@ func (s *tierShare) events() string {
 
 func (r *routeSnapshot) serverReport(t *upstream.TargetStatus, now time.Duration) serverReport {
 	s := serverReport{
-		Tier: r.tierName(t.Tier), Address: t.Addr.String(), Pod: t.Pod, State: t.State.String(), Healthy: !t.Out && !t.Looped,
-		InFlight: t.InFlight, Bears: t.Bears, RTT: float64(t.SRTT) / float64(time.Millisecond), Sent: t.Sent, Failed: t.Timeouts + t.HardErrors,
+		Tier: r.tierName(t.Tier), Address: t.Addr.String(), Pod: t.Pod, State: t.State.String(), Healthy: !t.Out && !t.Suspect && !t.Looped,
+		InFlight: t.InFlight, Bears: t.Bears, RTT: float64(t.SRTT) / float64(time.Millisecond), Sent: t.Sent, Forced: t.Forced, Failed: t.Timeouts + t.HardErrors,
 	}
 	if s.Pod == t.Addr.Addr().String() { // nobody named it
 		s.Pod = ""

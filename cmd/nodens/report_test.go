@@ -89,6 +89,7 @@ func TestWhyOfAServer(t *testing.T) {
 		want   string
 	}{
 		"became ready":    {known("on this node"), []func(*upstream.TargetStatus){fresh(upstream.Ready)}, "on this node; just became ready, used once a probe succeeds"},
+		"silent of late":  {known("on this node"), []func(*upstream.TargetStatus){func(s *upstream.TargetStatus) { s.Suspect, s.Misses = true, 3 }}, "on this node; silent 3 times in a row, others are asked until it replies or is ejected"},
 		"never was ready": {known("not ready"), []func(*upstream.TargetStatus){fresh(upstream.NotReady)}, "not ready"},
 		"empty world": {
 			func(r *routeSnapshot) { r.Topology.Empty = true }, nil,

@@ -43,6 +43,8 @@ func doubts(t *upstream.TargetStatus, now time.Duration) string {
 		return "just became ready, used once a probe succeeds"
 	case t.Out:
 		return ejection(t, now)
+	case t.Suspect:
+		return fmt.Sprintf("silent %d times in a row, others are asked until it replies or is ejected", t.Misses)
 	case t.Share < 1:
 		return fmt.Sprintf("just came back, takes %.0f %% of its share", 100*t.Share)
 	case t.Leaving > 0:

@@ -58,7 +58,8 @@ type Config struct {
 	Fast []string
 	// Probe is the name asked to see how a server is, as text: a name that only
 	// a server in order has an A record for. Without it, and with External, only
-	// servers that failed are probed, by default for the NS records of the root.
+	// servers that failed or fell silent are probed, by default for the NS records
+	// of the root.
 	Probe string
 	// ProbeAddr is the address that this name has as far as is known. A server
 	// that gives it another one is another cluster's, and not brought into use,

@@ -23,14 +23,22 @@
 // slow names, and there these speak for the server, as long as nothing else is
 // answered meanwhile.
 //
-// A target that is silent three times in a row and for 150 ms, or is said not to
-// be there, is ejected: it gets no new queries while another may answer. Probes in
-// the background (probe.go) bring it back, and it takes its share step by step. If
-// they failed meanwhile, the next ejection takes twice as long. A target
+// A target that is silent three times in a row is suspected: it gets no new
+// queries while another may answer, and is probed at once and every 50 ms. Any
+// reply, however late, clears it, and it is as if nothing had been: a moment
+// without a processor, its own or ours, leaves many queries without an answer
+// that was on its way. Where all are suspected, it makes no difference.
+//
+// One that stays silent for 150 ms, about what was asked since the suspicion too,
+// or is said not to be there, is ejected. Probes in the background (probe.go)
+// bring it back, and it takes its share step by step. If they failed meanwhile,
+// the next ejection takes twice as long. A target
 // that the table calls ready after it was not, or that is new, must answer one
-// probe first. There are limits: when fewer than half of the zone and the
-// cluster are left, ejections there are ignored, and when every target is out,
-// queries go to whoever failed longest ago, so many in a second and no more.
+// probe first, with what only a server of this cluster knows (proof.go). There are
+// limits: when fewer than half of the zone and the
+// cluster are left, ejections and suspicions there are ignored, and when every
+// target is out, queries go to whoever failed longest ago, so many in a second and
+// no more.
 //
 // When no target of the tiers is healthy, the last resort is asked, by steps: what
 // is left of endpoints that are not ready, nearest first, then what stands for
@@ -69,8 +77,14 @@
 //     queues. When retries go out after 100 ms at most, each query lies in two
 //     queues: 2 % and 11 % are lost, and it never ends. When they wait for half as
 //     long again as late answers took, which sinks by two thirds a second,
-//     nothing is lost at 60 %, 2 % at 80 % (more than fits comes in the pause),
-//     and it is over after one and three seconds.
+//     one query of 25000 is lost at 60 %, 1 % at 80 % (more than fits comes in the
+//     pause), and it is over after one and three seconds.
+//   - One server falls silent, at 600 queries a second: it gets 52 more, of which
+//     11 are probes, and none once three silences are known. With ejection alone
+//     it got 106. When it does nothing for 60 ms twice a second, it is suspected
+//     each time: 56 % stay local where 58 % did, and a quarter of the retries is
+//     spared. With 2 % loss each way and 5 queries a second it is suspected twice
+//     in 12000 queries and never ejected, which it was once or twice before.
 //
 // 20 ms are less than the least retry time. At most 128 leave room in a server's
 // buffer for other nodes; at least 8 are in flight in any burst of a node with

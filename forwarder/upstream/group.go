@@ -49,10 +49,11 @@ type snapshot struct {
 }
 
 type counters struct {
-	exchanges, attempts, retries, exhausted   atomic.Uint64
-	probes, held, looped                      atomic.Uint64
-	tcpFallbacks, ednsFallbacks               atomic.Uint64
-	served, hedges, spills, ejections, panics [tierCount]atomic.Uint64
+	exchanges, attempts, retries, exhausted atomic.Uint64
+	probes, held, looped                    atomic.Uint64
+	tcpFallbacks, ednsFallbacks             atomic.Uint64
+	served, hedges, spills                  [tierCount]atomic.Uint64
+	suspicions, ejections, panics           [tierCount]atomic.Uint64
 }
 
 // New makes a group without servers: Update gives it some. It opens nothing and
@@ -219,6 +220,13 @@ func (g *Group) allOut() bool {
 	return true
 }
 
+// suspected has a target probed that was silent too often: nothing else may be
+// asked of it now.
+func (g *Group) suspected(t *target) {
+	g.count.suspicions[t.tier].Add(1)
+	g.prober.wake()
+}
+
 // ejected turns the exchanges of a target that just went out to another one if
 // the network said that it is not there, and has it probed.
 func (g *Group) ejected(t *target, cause error) {
@@ -273,7 +281,7 @@ func (g *Group) Status() Status {
 	for i := range s.Served {
 		s.Served[i] = c.served[i].Load()
 		s.Hedges[i], s.Spills[i] = c.hedges[i].Load(), c.spills[i].Load()
-		s.Ejections[i], s.Panics[i] = c.ejections[i].Load(), c.panics[i].Load()
+		s.Suspicions[i], s.Ejections[i], s.Panics[i] = c.suspicions[i].Load(), c.ejections[i].Load(), c.panics[i].Load()
 	}
 	snap := g.snapshot.Load()
 	s.Draining = snap.draining

@@ -6,7 +6,8 @@ const (
 	missesToEject = 3
 	// silenceToEject is for how long nothing must have come from the time that
 	// the first of them was asked: a process that does not get a processor for a
-	// moment leaves many queries at once without an answer.
+	// moment leaves many queries at once without an answer. Until then the target
+	// is only suspected, and any reply makes up for all.
 	silenceToEject = 150 * time.Millisecond
 
 	goodToReturn = 2 // probes, one when the target was never in use or nothing else is
@@ -29,6 +30,7 @@ const (
 type health struct {
 	misses   uint8         // silences in a row
 	silentAt time.Duration // when the first of them was asked
+	doubtAt  time.Duration // when they became enough for a suspicion
 	level    uint8         // ejections that are remembered
 	good     uint8         // good replies in a row while out
 	out      bool          // ejected, or fresh
@@ -42,17 +44,21 @@ type health struct {
 }
 
 // missed is the state after a silence about what was asked at the given time.
-// jitter is in [0, 1).
+// jitter is in [0, 1). What was asked before the suspicion may all be of one
+// moment or of one kind; something asked since has to stay unanswered, too.
 func (h health) missed(asked, now time.Duration, jitter float64) health {
 	h.failedAt, h.good = now, 0
 	if h.misses == 0 {
 		h.silentAt = asked
 	}
+	if h.misses == missesToEject-1 {
+		h.doubtAt = now
+	}
 	h.misses = min(h.misses+1, missesToEject)
 	switch {
 	case h.out:
 		return h.proof(asked)
-	case h.misses < missesToEject, now-h.silentAt < silenceToEject:
+	case !h.suspected(), asked < h.doubtAt, now-h.silentAt < silenceToEject:
 		return h
 	}
 	return h.eject(now, jitter)
@@ -82,7 +88,7 @@ func (h health) eject(now time.Duration, jitter float64) health {
 	wait := min(ejectFirst<<level, ejectMost)
 	factor := 1 + ejectJitter*(2*jitter-1)
 	return health{
-		misses: h.misses, silentAt: h.silentAt, level: level, out: true, failedAt: now,
+		misses: h.misses, silentAt: h.silentAt, doubtAt: h.doubtAt, level: level, out: true, failedAt: now,
 		outAt: now, until: now + time.Duration(float64(wait)*factor), backAt: h.backAt,
 	}
 }
@@ -124,6 +130,11 @@ func (h health) readied(now time.Duration) health {
 
 // ejected reports whether the target is out because it failed.
 func (h health) ejected() bool { return h.out && !h.fresh }
+
+// suspected reports whether the target was silent so often in a row that others
+// are asked in its place, as long as there are any. It costs the target nothing:
+// it is probed at once, and a reply, however late, ends it.
+func (h health) suspected() bool { return !h.out && h.misses == missesToEject }
 
 // share is which part of its load the target takes, 0 to 1.
 func (h health) share(now time.Duration) float64 {

@@ -17,7 +17,10 @@ func TestEjection(t *testing.T) {
 		if got := h.replied(140*ms, true, false).missed(150*ms, 180*ms, middle); got.out || got.misses != 1 {
 			t.Errorf("a reply did not end the row: %+v", got)
 		}
-		if h = h.missed(120*ms, 150*ms, middle); !h.ejected() || h.until != 1150*ms || h.failedAt != 150*ms {
+		if h = h.missed(120*ms, 150*ms, middle); !h.suspected() || h.out {
+			t.Errorf("%+v", h)
+		}
+		if h = h.missed(150*ms, 180*ms, middle); !h.ejected() || h.suspected() || h.until != 1180*ms || h.failedAt != 180*ms {
 			t.Errorf("%+v", h)
 		}
 	})
@@ -27,9 +30,29 @@ func TestEjection(t *testing.T) {
 			if h = h.missed(asked, asked+30*ms, middle); h.out {
 				t.Fatalf("out %v after the first was asked", asked+20*ms)
 			}
+			if want := asked >= 12*ms; h.suspected() != want {
+				t.Fatalf("suspected after what was asked at %v: %v", asked, h.suspected())
+			}
 		}
 		if h = h.missed(130*ms, 160*ms, middle); !h.ejected() {
 			t.Errorf("a longer one is borne: %+v", h)
+		}
+	})
+	t.Run("nothing asked before the suspicion ejects", func(t *testing.T) {
+		h := health{}
+		for i := range time.Duration(3) {
+			h = h.missed(i*time.Second, i*time.Second+30*ms, middle)
+		}
+		for asked := 1900 * ms; asked < 2030*ms; asked += 10 * ms {
+			if h = h.missed(asked, 3*time.Second, middle); !h.suspected() {
+				t.Fatalf("asked at %v: %+v", asked, h)
+			}
+		}
+		if got := h.missed(2030*ms, 2060*ms, middle); !got.ejected() {
+			t.Errorf("a silence since does not: %+v", got)
+		}
+		if got := h.replied(4*time.Second, false, false); got.suspected() || got.share(4*time.Second) != 1 {
+			t.Errorf("a reply does not clear it: %+v", got)
 		}
 	})
 	t.Run("one hard error", func(t *testing.T) {
@@ -186,8 +209,27 @@ func TestScore(t *testing.T) {
 	})
 	t.Run("an ejection is told once", func(t *testing.T) {
 		s := newScore(rand.Uint64)
-		if !s.failed(0, 0) || s.failed(0, ms) || s.missed(ms, 2*ms) {
+		if !s.failed(0, 0) || s.failed(0, ms) || s.missed(ms, 2*ms) != noChange {
 			t.Error("not exactly once")
+		}
+	})
+	t.Run("so is a suspicion, each time", func(t *testing.T) {
+		s := newScore(rand.Uint64)
+		for round := range time.Duration(2) {
+			var got [5]change
+			for i := range got {
+				got[i] = s.missed(round*ms, round*ms+40*ms)
+			}
+			if want := [5]change{2: nowSuspected}; got != want {
+				t.Errorf("%v", got)
+			}
+			s.replied(round*ms, false, false)
+		}
+		s.missed(2*ms, 3*ms)
+		s.missed(2*ms, 3*ms)
+		s.missed(2*ms, 3*ms)
+		if got := s.missed(3*ms, 200*ms); got != nowOut {
+			t.Errorf("%v", got)
 		}
 	})
 }
@@ -228,6 +270,22 @@ func TestProbePlan(t *testing.T) {
 		run(t, &probePlan{}, health{}, false, step{0, false}, step{time.Hour, false})
 		if p := (&probePlan{steady: time.Second, next: time.Second}); p.due(health{}, 999*ms, false) || !p.due(health{}, 1000*ms, false) {
 			t.Error("not due once a second")
+		}
+	})
+	t.Run("a suspect at once and often", func(t *testing.T) {
+		doubted := health{misses: missesToEject, doubtAt: 40 * ms}
+		for _, p := range []*probePlan{{}, {steady: 10 * time.Second, next: 10 * time.Second}} {
+			run(t, p, health{}, false, step{39 * ms, false})
+			if !p.due(doubted, 40*ms, false) {
+				t.Error("not due at once")
+			}
+			p.sent(doubted, 40*ms, false, jittered)
+			if p.busy = false; p.due(doubted, 89*ms, false) || !p.due(doubted, 90*ms, false) {
+				t.Errorf("due at %v, want after 50 ms", p.next)
+			}
+			if p.steady == 0 && p.due(health{}, time.Hour, false) {
+				t.Error("due when it was cleared")
+			}
 		}
 	})
 	t.Run("one at a time", func(t *testing.T) {

@@ -41,13 +41,16 @@ func (x *exchange) attempt() {
 			x.nextAt = x.now + holdMin + time.Duration(x.group.random().Int64N(int64(holdMax-holdMin)))
 			return
 		}
-		t := x.targets[i]
+		t, forced := x.targets[i], x.cands[i].avoided
 		a := &x.slots[x.made]
 		x.made++
 		x.ask(a, t)
 		if a.progress == over && x.failure == ErrRemoved {
 			x.made-- // the table changed between choosing and asking
 			continue
+		}
+		if forced {
+			t.score.forced.Add(1)
 		}
 		x.countAttempt(t, spilled)
 		if a.progress == waiting || !x.untried() {

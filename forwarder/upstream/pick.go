@@ -9,6 +9,8 @@ type candidate struct {
 	state    State
 	out      bool          // ejected, or not yet seen to work
 	fresh    bool          // out, and not for a failure
+	suspect  bool          // silent of late, which is not enough to be out
+	avoided  bool          // ejected or suspected, whatever the choice makes of it
 	resting  bool          // not its turn while it takes its share step by step
 	answered bool          // not to be asked: its reply was not good enough, or it leads back to us
 	tried    uint8         // attempts of this exchange at it
@@ -81,7 +83,7 @@ func spillTo(cands []candidate, w wish, i int) int {
 
 // fit reports whether nothing speaks against a target.
 func (c *candidate) fit() bool {
-	return c.state == Ready && !c.out && !c.resting && c.tier != LastTier
+	return c.state == Ready && !c.out && !c.suspect && !c.resting && c.tier != LastTier
 }
 
 // chooseBeyond chooses among the tiers farther than one.
@@ -197,6 +199,9 @@ func rankOf(c *candidate, w wish, farthest uint8) rank {
 	case c.out:
 		r.cost++
 		r.out, r.failedAt = true, c.failedAt
+	case c.suspect: // before all that are out, and all alike
+		r.cost++
+		r.out = true
 	case c.resting && !w.retry:
 		r.cost++
 	}
@@ -241,8 +246,8 @@ func allOut(cands []candidate) bool {
 	return true
 }
 
-// panicked takes back the ejections in the zone and in the cluster if fewer than
-// half of the targets there are left: these few would be the next to fall. In
+// panicked takes back the ejections and suspicions in the zone and in the cluster
+// if fewer than half of the targets there are left: these few would be the next to fall. In
 // the node tier one that is silent helps nobody, and when all are out there is
 // nothing to protect.
 func panicked(cands []candidate) bool {
@@ -253,7 +258,7 @@ func panicked(cands []candidate) bool {
 	for i := range cands {
 		switch c := &cands[i]; {
 		case !far(c):
-		case !c.out:
+		case !c.out && !c.suspect:
 			left++
 		case !c.fresh:
 			ejected++
@@ -264,7 +269,7 @@ func panicked(cands []candidate) bool {
 	}
 	for i := range cands {
 		if c := &cands[i]; far(c) && !c.fresh {
-			c.out = false
+			c.out, c.suspect = false, false
 		}
 	}
 	return true

@@ -19,6 +19,7 @@ func TestChoose(t *testing.T) {
 	}
 	last := func(s Step) candidate { return candidate{tier: LastTier, step: s, state: NotReady} }
 	gone := func(c *candidate) { c.out, c.failedAt = true, 1 }
+	suspect := func(c *candidate) { c.suspect = true }
 	tried := func(c *candidate) { c.tried++ }
 	answered := func(c *candidate) { c.tried++; c.answered = true }
 	draining := func(c *candidate) { c.state = Draining }
@@ -35,10 +36,17 @@ func TestChoose(t *testing.T) {
 		wish  wish
 		want  int
 	}{
-		"nobody":                   {nil, first, -1},
-		"the nearest tier":         {[]candidate{healthy(2), healthy(0), healthy(1)}, first, 1},
-		"a suspect is skipped":     {[]candidate{out(0, 1), healthy(1)}, first, 1},
-		"all suspect: longest ago": {[]candidate{out(0, 3), out(1, 2), out(2, 4)}, first, 1},
+		"nobody":                                     {nil, first, -1},
+		"the nearest tier":                           {[]candidate{healthy(2), healthy(0), healthy(1)}, first, 1},
+		"one that is out is skipped":                 {[]candidate{out(0, 1), healthy(1)}, first, 1},
+		"all out: longest ago":                       {[]candidate{out(0, 3), out(1, 2), out(2, 4)}, first, 1},
+		"a suspect is skipped":                       {[]candidate{with(healthy(0), suspect), healthy(2)}, first, 1},
+		"all suspect: the nearest":                   {[]candidate{with(healthy(2), suspect), with(healthy(0), suspect)}, first, 1},
+		"a suspect before one that is out":           {[]candidate{out(0, 1), with(healthy(2), suspect)}, first, 1},
+		"one that rests before a suspect":            {[]candidate{with(healthy(0), suspect), with(healthy(1), resting)}, first, 1},
+		"a draining one before one silent of late":   {[]candidate{with(healthy(0), suspect), with(healthy(1), draining)}, first, 1},
+		"a suspect before the same again, too":       {[]candidate{with(healthy(0), tried), with(healthy(1), suspect)}, second, 1},
+		"no last resort while one is only suspected": {[]candidate{with(healthy(0), suspect), healthy(LastTier)}, first, 0},
 		"last is not used when a member is healthy":  {[]candidate{with(healthy(0), answered), healthy(LastTier)}, second, -1},
 		"last waits for one suspect":                 {[]candidate{out(0, 1), healthy(LastTier)}, first, 0},
 		"last is next after a suspect":               {[]candidate{with(out(0, 1), tried), out(1, 1), healthy(LastTier)}, second, 2},
@@ -55,7 +63,7 @@ func TestChoose(t *testing.T) {
 		"the second goes farther":                    {[]candidate{with(healthy(0), tried), healthy(0), healthy(1)}, second, 2},
 		"the second stays when nothing is farther":   {[]candidate{with(healthy(0), tried), healthy(0)}, second, 1},
 		"the third goes to the nearest untried":      {[]candidate{with(healthy(0), tried), with(healthy(1), tried), healthy(2), healthy(1)}, third, 3},
-		"a suspect before the same again":            {[]candidate{with(healthy(0), tried), out(1, 1)}, second, 1},
+		"one that is out before the same again":      {[]candidate{with(healthy(0), tried), out(1, 1)}, second, 1},
 		"the same again before the suspect again":    {[]candidate{with(healthy(0), tried), with(out(1, 1), tried)}, third, 0},
 		"the only one again":                         {[]candidate{with(healthy(0), tried)}, second, 0},
 		"who has answered is out":                    {[]candidate{with(healthy(0), answered), with(healthy(1), tried)}, third, 1},
@@ -63,7 +71,7 @@ func TestChoose(t *testing.T) {
 		"it rests only where others are":             {[]candidate{with(healthy(0), resting), out(1, 1)}, first, 0},
 		"it rests from first attempts only":          {[]candidate{with(healthy(0), resting), with(healthy(1), tried)}, third, 0},
 		"a draining one only if nothing is ready":    {[]candidate{with(healthy(0), draining), healthy(2)}, first, 1},
-		"a draining one before a suspect":            {[]candidate{out(0, 1), with(healthy(2), draining)}, first, 1},
+		"a draining one before one that is out":      {[]candidate{out(0, 1), with(healthy(2), draining)}, first, 1},
 		"all draining":                               {[]candidate{with(healthy(2), draining), with(healthy(0), draining)}, first, 1},
 		"a draining one before one not ready":        {[]candidate{with(healthy(0), notReady), with(healthy(2), draining)}, first, 1},
 	}
@@ -130,6 +138,7 @@ func TestSpill(t *testing.T) {
 		"the next is out":                 {[]candidate{at(0, 99), out}, 0, 0},
 		"the next is the last resort":     {[]candidate{at(0, 99), at(LastTier, 0)}, 0, 0},
 		"past one that is out":            {[]candidate{at(0, 99), out, at(2, 0)}, 0, 2},
+		"the next is suspected":           {[]candidate{at(0, 99), {tier: ZoneTier, suspect: true}}, 0, 0},
 		"the zone bears twice as much":    {[]candidate{at(1, 15), at(2, 0)}, 0, 0},
 		"the zone has too much":           {[]candidate{at(1, 16), at(2, 0)}, 0, 1},
 		"on and on":                       {[]candidate{at(0, 200), at(1, 40), at(2, 0)}, 0, 2},
@@ -154,7 +163,7 @@ func TestSpill(t *testing.T) {
 
 func TestPanic(t *testing.T) {
 	well, out := candidate{tier: ZoneTier}, candidate{tier: ClusterTier, out: true}
-	fresh := candidate{tier: ZoneTier, out: true, fresh: true}
+	fresh, suspect := candidate{tier: ZoneTier, out: true, fresh: true}, candidate{tier: ZoneTier, suspect: true}
 	node := candidate{tier: NodeTier, out: true}
 	tests := map[string]struct {
 		cands []candidate
@@ -163,6 +172,8 @@ func TestPanic(t *testing.T) {
 		"all well":                    {[]candidate{well, well}, false},
 		"half":                        {[]candidate{well, out}, false},
 		"less than half":              {[]candidate{well, out, out}, true},
+		"suspects count":              {[]candidate{well, suspect, out}, true},
+		"but not alone":               {[]candidate{suspect, suspect}, false},
 		"the node's does not count":   {[]candidate{node, well, out}, false},
 		"nor do those just come":      {[]candidate{well, out, fresh, fresh}, false},
 		"with none left it is no use": {[]candidate{node, out, out}, false},
@@ -175,6 +186,9 @@ func TestPanic(t *testing.T) {
 		for i, c := range cands {
 			if want := tc.cands[i].out && (!tc.want || c.tier == NodeTier || c.fresh); c.out != want {
 				t.Errorf("%s: candidate %d is out: %v", name, i, c.out)
+			}
+			if want := tc.cands[i].suspect && !tc.want; c.suspect != want {
+				t.Errorf("%s: candidate %d is suspected: %v", name, i, c.suspect)
 			}
 		}
 	}

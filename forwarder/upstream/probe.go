@@ -16,6 +16,7 @@ const (
 	probedZone  = 2 // how many of the zone
 	probedOther = 1 // how many of the others
 
+	probeSuspect  = 50 * time.Millisecond
 	probeOut      = time.Second     // while out, after the first few,
 	probeExternal = 5 * time.Second // doubled up to this for external servers
 )
@@ -39,12 +40,13 @@ const secondProbe = 100 * time.Millisecond
 
 // probePlan is what the prober knows of one target.
 type probePlan struct {
-	target *target
-	steady time.Duration // between probes while nothing is wrong; 0 for none
-	outAt  time.Duration // of the failure that number counts from
-	number int           // probes since
-	next   time.Duration // when the next is due
-	busy   bool          // one is on its way
+	target  *target
+	steady  time.Duration // between probes while nothing is wrong; 0 for none
+	outAt   time.Duration // of the failure that number counts from
+	number  int           // probes since
+	doubtAt time.Duration // of the last suspicion that was seen
+	next    time.Duration // when the next is due
+	busy    bool          // one is on its way
 
 	loops  int           // checks for a loop so far
 	loopAt time.Duration // when the next is due
@@ -64,13 +66,21 @@ func (p *probePlan) due(h health, now time.Duration, external bool) bool {
 		p.number = 0
 		p.next = now + p.steady
 	}
-	return !p.busy && (h.out || p.steady > 0) && now >= p.next
+	if h.suspected() && p.doubtAt != h.doubtAt {
+		p.doubtAt, p.next = h.doubtAt, now
+	}
+	return !p.busy && p.wanted(h) && now >= p.next
 }
+
+// wanted reports whether a target is probed at all.
+func (p *probePlan) wanted(h health) bool { return h.out || h.suspected() || p.steady > 0 }
 
 // sent sets the time of the next probe when one goes out.
 func (p *probePlan) sent(h health, now time.Duration, external bool, jittered func(time.Duration) time.Duration) {
 	p.busy = true
 	switch {
+	case h.suspected():
+		p.next = now + probeSuspect
 	case !h.out:
 		p.next = now + jittered(p.steady)
 	default:
@@ -190,7 +200,7 @@ func (p *prober) checkHealth(plan *probePlan, now, idle time.Duration) time.Dura
 		plan.sent(h, now, external, p.group.jittered)
 		p.start(plan.target)
 	}
-	if plan.busy || !h.out && plan.steady == 0 {
+	if plan.busy || !plan.wanted(h) {
 		return idle
 	}
 	return plan.next - now
@@ -285,7 +295,7 @@ func (g *Group) askOnly(t *target, q *wire.Query, speaks bool) error {
 	x := g.exchanges.Get().(*exchange)
 	x.begin(nil, q)
 	x.probe, x.speaks = true, speaks
-	x.endAt = x.now + probePatience*g.cfg.RetryMax
+	x.endAt = x.now + g.probeTime(x, t)
 	x.nextAt, x.made = never, 1
 	g.spend(x.now, packetsUDP)
 	x.ask(&x.slots[0], t)
@@ -296,5 +306,15 @@ func (g *Group) askOnly(t *target, q *wire.Query, speaks bool) error {
 	return err
 }
 
-// probePatience is how many of the longest retry times a probe is waited for.
+// probePatience is how many of the longest retry times a probe is waited for while
+// its target is out.
 const probePatience = 3
+
+// probeTime is how long x may wait for t. The silence of one that is in use has to
+// be known as soon as a query's would be.
+func (g *Group) probeTime(x *exchange, t *target) time.Duration {
+	if t.score.state().out || !x.speaks {
+		return probePatience * g.cfg.RetryMax
+	}
+	return x.retryAfter(t)
+}

@@ -38,12 +38,13 @@ type score struct {
 
 // tally is what was counted of a target. The next group may count on.
 type tally struct {
-	sent, timeouts, hardErrors, ejections atomic.Uint64
-	ignored                               [IgnoredKinds]atomic.Uint64
-	probeFailures                         atomic.Uint64
-	sentTCP                               atomic.Uint64
-	opened                                [altFamily]atomic.Uint64 // sockets, by udpPath and tcpPath
-	replies                               [RCodeClasses]histogram
+	sent, timeouts, hardErrors atomic.Uint64
+	ejections, forced          atomic.Uint64
+	ignored                    [IgnoredKinds]atomic.Uint64
+	probeFailures              atomic.Uint64
+	sentTCP                    atomic.Uint64
+	opened                     [altFamily]atomic.Uint64 // sockets, by udpPath and tcpPath
+	replies                    [RCodeClasses]histogram
 }
 
 func newScore(random func() uint64) *score {
@@ -128,13 +129,24 @@ func (s *score) replied(now time.Duration, good, lone bool) {
 	}
 }
 
-// missed notes that a query sent at the given time stayed unanswered, and
-// reports whether the target is out now that was not before. It counts only if
-// the target answered nothing else since: then it is not the target that is
-// slow, but the name.
-func (s *score) missed(sentAt, now time.Duration) (ejected bool) {
+// change is what a silence or a failure made of a target.
+type change uint8
+
+const (
+	noChange     change = iota // it is what it was
+	nowSuspected               // it was not before
+	nowOut                     // ejected just now
+)
+
+// missed notes that a query sent at the given time stayed unanswered. It counts
+// only if the target answered nothing else since: then it is not the target that
+// is slow, but the name.
+func (s *score) missed(sentAt, now time.Duration) change {
 	s.timeouts.Add(1)
-	return s.silentSince(sentAt) && s.step(health.missed, sentAt, now)
+	if !s.silentSince(sentAt) {
+		return noChange
+	}
+	return s.step(health.missed, sentAt, now)
 }
 
 func (s *score) silentSince(at time.Duration) bool { return s.lastReply.Load() < int64(at) }
@@ -143,10 +155,10 @@ func (s *score) silentSince(at time.Duration) bool { return s.lastReply.Load() <
 // time, and reports whether the target is out now that was not before.
 func (s *score) failed(sentAt, now time.Duration) (ejected bool) {
 	s.hardErrors.Add(1)
-	return s.step(health.failed, sentAt, now)
+	return s.step(health.failed, sentAt, now) == nowOut
 }
 
-func (s *score) step(next func(h health, asked, now time.Duration, jitter float64) health, asked, now time.Duration) (ejected bool) {
+func (s *score) step(next func(h health, asked, now time.Duration, jitter float64) health, asked, now time.Duration) change {
 	for {
 		old := s.health.Load()
 		was := health{}
@@ -154,13 +166,17 @@ func (s *score) step(next func(h health, asked, now time.Duration, jitter float6
 			was = *old
 		}
 		h := next(was, asked, now, rand.New(bits(s.random)).Float64())
-		if s.health.CompareAndSwap(old, &h) {
-			if h.out && !was.out {
-				s.ejections.Add(1)
-				return true
-			}
-			return false
+		if !s.health.CompareAndSwap(old, &h) {
+			continue
 		}
+		switch {
+		case h.out && !was.out:
+			s.ejections.Add(1)
+			return nowOut
+		case h.suspected() && !was.suspected():
+			return nowSuspected
+		}
+		return noChange
 	}
 }
 

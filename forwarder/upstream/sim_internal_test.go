@@ -30,12 +30,13 @@ const (
 
 // simServer is a server of one node.
 type simServer struct {
-	mu     sync.Mutex
-	busy   int
-	queue  []func()
-	slow   time.Duration // more for each query
-	paused time.Time     // nothing is done before
-	silent atomic.Bool
+	mu      sync.Mutex
+	busy    int
+	queue   []func()
+	slow    time.Duration // more for each query
+	paused  time.Time     // nothing is done before
+	silent  atomic.Bool
+	unheard atomic.Int64 // queries that came while it was silent
 }
 
 // slower has each query take so much longer.
@@ -58,6 +59,7 @@ func (s *simServer) arrive(done func()) {
 	defer s.mu.Unlock()
 	switch {
 	case s.silent.Load():
+		s.unheard.Add(1)
 	case s.busy < simWorkers:
 		s.busy++
 		s.work(done)
@@ -191,6 +193,7 @@ type simResult struct {
 	asked, lost int
 	took, tail  []time.Duration // of all, and of those asked in the last quarter
 	first       Status          // of the first node
+	unheard     int64           // queries that its server got while it was silent
 	before      Status          // the same when the last quarter began
 }
 
@@ -255,7 +258,7 @@ func (w simWorld) run(t *testing.T) *simResult {
 		time.Sleep(w.length * 3 / 4)
 		r.before = groups[0].Status()
 		clients.Wait()
-		r.first = groups[0].Status()
+		r.first, r.unheard = groups[0].Status(), servers[0].unheard.Load()
 		for _, g := range groups {
 			_ = g.Close()
 		}
@@ -286,9 +289,9 @@ func simClients(g *Group, rate float64, length time.Duration, note func(took tim
 func (r *simResult) check(t *testing.T, what string, most time.Duration) {
 	t.Helper()
 	f, round := &r.first, 10*time.Microsecond
-	t.Logf("%s: lost %d of %d, p50 %v, p99 %v, p99.9 %v, at the end %v; the first node: local %.1f %%, spills %d, hedges %d, retries %d, ejections %v, panics %v, held %d",
+	t.Logf("%s: lost %d of %d, p50 %v, p99 %v, p99.9 %v, at the end %v; the first node: local %.1f %%, spills %d, hedges %d, retries %d, suspicions %v, ejections %v, panics %v, held %d",
 		what, r.lost, r.asked, r.percentile(0.5).Round(round), r.percentile(0.99).Round(round), r.percentile(0.999).Round(round), percentile(r.tail, 0.99).Round(round),
-		100*r.local(), f.Spills[ClusterTier], f.Hedges[NodeTier]+f.Hedges[ClusterTier], f.Retries, f.Ejections, f.Panics, f.Held)
+		100*r.local(), f.Spills[ClusterTier], f.Hedges[NodeTier]+f.Hedges[ClusterTier], f.Retries, f.Suspicions, f.Ejections, f.Panics, f.Held)
 	if r.lost > 0 {
 		t.Errorf("%s: %d lost", what, r.lost)
 	}
@@ -324,7 +327,7 @@ func TestSimulatedPause(t *testing.T) {
 	for _, tt := range []struct {
 		rate float64
 		lost float64 // part of all, at most: what comes in the pause is more than fits
-	}{{600, 0}, {800, 0.05}} {
+	}{{600, 0.0002}, {800, 0.05}} {
 		w := simWorld{
 			rates: []float64{tt.rate, tt.rate, tt.rate}, length: 14 * time.Second,
 			half: func(servers []*simServer) {
@@ -375,11 +378,53 @@ func TestSimulatedSilence(t *testing.T) {
 	if f := &gone.first; f.Ejections != [tierCount]uint64{1} || f.Retries > 200 {
 		t.Errorf("ejections %v, retries %d", f.Ejections, f.Retries)
 	}
+	// Of 3000 queries in the silence, those count that are asked until the third
+	// has stayed unanswered for 10 to 30 ms, and some probes.
+	t.Logf("%d questions put to the silent server", gone.unheard)
+	if forced := gone.first.Targets[0].Forced; forced != 0 || gone.unheard > 60 {
+		t.Errorf("%d questions put to the silent server, %d of them when it was suspected", gone.unheard, forced)
+	}
 	w.begin, w.half, w.length = silence(true), silence(false), 20*time.Second
 	back := w.run(t)
 	back.check(t, "the local server returns", 200*time.Millisecond)
 	if ts := back.first.Targets[0]; ts.Out || ts.Share < 1 || back.local() < 0.25 {
 		t.Errorf("target %+v, local %.1f %%", ts, 100*back.local())
+	}
+}
+
+// TestSimulatedHiccups has the first node's server do nothing for 60 ms twice a
+// second, as a process without a processor: for so long it is suspected.
+func TestSimulatedHiccups(t *testing.T) {
+	w := simWorld{
+		rates: []float64{600, 600, 600}, length: 10 * time.Second,
+		begin: func(s []*simServer) {
+			for at := time.Duration(0); at < 10*time.Second; at += 500 * time.Millisecond {
+				time.AfterFunc(at, func() { s[0].pause(60 * time.Millisecond) })
+			}
+		},
+	}
+	r := w.run(t)
+	r.check(t, "60 ms of silence twice a second", 150*time.Millisecond)
+	if f := &r.first; f.Ejections != [tierCount]uint64{} || f.Suspicions[NodeTier] == 0 || r.local() < 0.5 {
+		t.Errorf("suspicions %v, ejections %v, local %.1f %%", f.Suspicions, f.Ejections, 100*r.local())
+	}
+}
+
+// TestSimulatedFewQueries has 2 % of the datagrams lost each way where so little
+// is asked that three losses in a row are not made up for by replies between.
+func TestSimulatedFewQueries(t *testing.T) {
+	w := simWorld{rates: []float64{5, 5, 5}, length: 40 * time.Minute, loss: 0.02, jitter: 20 * time.Millisecond}
+	r := w.run(t)
+	lost := r.lost
+	r.lost = 0
+	r.check(t, fmt.Sprintf("2 %% loss each way, 5/s (%d lost)", lost), 500*time.Millisecond)
+	// One question in 16000 is the third in a row that is lost, and then one probe
+	// in 25: 0.05 times for what is asked here.
+	if n := r.first.Ejections[NodeTier]; n > 2 {
+		t.Errorf("%d ejections of the local server", n)
+	}
+	if lost*5000 > r.asked {
+		t.Errorf("%d of %d lost", lost, r.asked)
 	}
 }
 

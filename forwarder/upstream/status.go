@@ -74,6 +74,7 @@ type TargetStatus struct {
 
 	Out      bool          // gets no new queries while another may answer
 	Fresh    bool          // out because it became ready and no probe succeeded yet
+	Suspect  bool          // so often silent in a row that others are asked, as long as there are any
 	OutUntil time.Duration // a target that failed stays out until then, on Config.Now's clock
 	Share    float64       // which part of its load it takes: less than 1 when out or just back
 	Leaving  float64       // which part of its queries goes on because some were lost
@@ -91,6 +92,7 @@ type TargetStatus struct {
 	Timeouts   uint64 // attempts that ended unanswered after their retry time
 	HardErrors uint64 // refused, unreachable, reset
 	Ejections  uint64 // times that it went out for a failure
+	Forced     uint64 // attempts at it while it was ejected or suspected, for want of others
 
 	ProbeFailures        uint64 // probes without a reply
 	SentTCP              uint64 // those of Sent over TCP
@@ -116,9 +118,10 @@ type Status struct {
 	EDNSFallbacks uint64 // questions put again without EDNS
 	Open          int    // sockets open now
 
-	Served    [tierCount]uint64 // replies by the tier they came from
-	Hedges    [tierCount]uint64 // copies put before the retry time, by the tier of the first
-	Spills    [tierCount]uint64 // queries that a nearer tier had too much to do for, by the tier they went to
-	Ejections [tierCount]uint64 // targets that went out for a failure
-	Panics    [tierCount]uint64 // queries put to an ejected target for want of others
+	Served     [tierCount]uint64 // replies by the tier they came from
+	Hedges     [tierCount]uint64 // copies put before the retry time, by the tier of the first
+	Spills     [tierCount]uint64 // queries that a nearer tier had too much to do for, by the tier they went to
+	Suspicions [tierCount]uint64 // targets that were silent too often in a row
+	Ejections  [tierCount]uint64 // targets that went out for a failure
+	Panics     [tierCount]uint64 // queries put to an ejected target for want of others
 }

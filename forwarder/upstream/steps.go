@@ -233,7 +233,10 @@ func (x *exchange) noteSilence(a *attempt) {
 		return
 	}
 	s.raise(x.now, x.now-a.sentAt)
-	if s.missed(a.sentAt, x.now) {
+	switch s.missed(a.sentAt, x.now) {
+	case nowSuspected:
+		x.group.suspected(a.to)
+	case nowOut:
 		x.group.ejected(a.to, nil)
 	}
 }

@@ -116,6 +116,7 @@ func (t *target) candidate(cfg *Config, now time.Duration, of class) candidate {
 	return candidate{
 		tier: t.tier, step: t.step, state: t.member.State,
 		out: h.out || barred, answered: barred, fresh: h.fresh, failedAt: h.failedAt,
+		suspect: h.suspected(), avoided: h.suspected() || h.ejected(),
 		inFlight: s.inFlight[fast].Load(), bears: s.bears(cfg), leaving: leaving, lossRate: rate,
 		load: float64(s.peakAt(now)) * float64(s.inFlight[of].Load()+1),
 	}
@@ -131,7 +132,7 @@ func (t *target) status(cfg *Config, now time.Duration) TargetStatus {
 	}
 	s := TargetStatus{
 		Pod: t.member.Pod, Addr: t.addr, Tier: int(t.tier), State: t.member.State,
-		Out: h.out, Fresh: h.fresh, OutUntil: h.until, Misses: int(h.misses),
+		Out: h.out, Fresh: h.fresh, Suspect: h.suspected(), OutUntil: h.until, Misses: int(h.misses),
 		Share: h.share(now), Leaving: leaving,
 		InFlight: int(t.score.inFlight[fast].Load() + t.score.inFlight[slow].Load()),
 		Bears:    int(t.score.bears(cfg)),
@@ -146,6 +147,7 @@ func (t *target) status(cfg *Config, now time.Duration) TargetStatus {
 		Timeouts:   t.score.timeouts.Load(),
 		HardErrors: t.score.hardErrors.Load(),
 		Ejections:  t.score.ejections.Load(),
+		Forced:     t.score.forced.Load(),
 
 		ProbeFailures: t.score.probeFailures.Load(),
 		SentTCP:       t.score.sentTCP.Load(),
