@@ -75,8 +75,8 @@ func (d *daemon) dial(ctx context.Context, network, address string) (conn net.Co
 type status struct {
 	Routes []struct {
 		Served []struct {
-			Tier    string
-			Replies uint64
+			Tier                string
+			Replies, Suspicions uint64
 		}
 		Servers []server
 	}
@@ -91,7 +91,7 @@ type status struct {
 type server struct {
 	Tier, Address, State, Why string
 	Healthy                   bool
-	Sent, Failed              uint64
+	Sent, Forced, Failed      uint64
 }
 
 func (d *daemon) status() status {
@@ -135,6 +135,16 @@ func (s status) at(address netip.AddrPort) server {
 		}
 	}
 	return server{}
+}
+
+// suspicions are how many servers of all tiers but one were suspected.
+func (s status) suspicions(except string) (n uint64) {
+	for _, tier := range s.Routes[0].Served {
+		if tier.Tier != except {
+			n += tier.Suspicions
+		}
+	}
+	return n
 }
 
 // dropped says which queries were dropped and why.
