@@ -38,8 +38,11 @@ func (f *Forwarder) leadName(ctx context.Context, dst []byte, q *question, z *zo
 	fl, role := f.names.join(hash, key, f.now())
 	switch role {
 	case leader:
-		f.askAhead(q, z.route.search, c)
-		e := f.fetch(ctx, dst, q, z)
+		e := f.denial(key, f.now()) // it may have landed since memory was looked at
+		if e == nil {
+			f.askAhead(q, z.route.search, c)
+			e = f.fetch(ctx, dst, q, z)
+		}
 		f.names.land(hash, fl, e)
 		return e
 	case follower:

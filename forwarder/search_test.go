@@ -87,22 +87,37 @@ func newTown(t *testing.T, search forwarder.Search, share bool, change ...func(*
 
 var searchList = []string{"shop.svc.cluster.local.", "svc.cluster.local.", "cluster.local.", ""}
 
-// lookup looks a name up as the C library of a pod does: both types of each name
-// at once, the A a moment before the AAAA, name after name until one exists.
-func (w *town) lookup(name string) (found string, took time.Duration) {
+// order is how a client puts the two questions for a name.
+type order struct {
+	name   string
+	types  []uint16
+	atOnce bool // from two threads; else one a moment before the other
+}
+
+var (
+	aFirst    = order{"A first", []uint16{dns.TypeA, dns.TypeAAAA}, false} // glibc and musl
+	aaaaFirst = order{"AAAA first", []uint16{dns.TypeAAAA, dns.TypeA}, false}
+	both      = order{"at once", aFirst.types, true} // Go
+)
+
+// lookup looks a name up as a pod does: both types of each name at once, name after
+// name until one exists.
+func (w *town) lookup(name string, by order) (found string, took time.Duration) {
 	start := time.Now()
 	for _, end := range searchList {
 		full := name + "." + end
-		var both sync.WaitGroup
+		var asking sync.WaitGroup
 		var rcodes [2]int
-		for i, qtype := range []uint16{dns.TypeA, dns.TypeAAAA} {
-			both.Go(func() {
+		for i, qtype := range by.types {
+			asking.Go(func() {
 				m, _ := w.exchange(dnstest.Question(full, qtype), forwarder.UDP)
 				rcodes[i] = m.Rcode
 			})
-			synctest.Wait()
+			if !by.atOnce {
+				synctest.Wait()
+			}
 		}
-		both.Wait()
+		asking.Wait()
 		if rcodes[0] != rcodes[1] {
 			w.t.Errorf("%s: %v", full, rcodes)
 		}
@@ -124,7 +139,8 @@ func (w *town) asked(since *int) []string {
 	return list
 }
 
-// TestSearchPath is what a cold name outside costs, with every switch.
+// TestSearchPath is what a cold name outside costs, with every switch and whichever
+// type comes first.
 func TestSearchPath(t *testing.T) {
 	all := forwarder.Search{Prefetch: true, Cut: true, Strict: true}
 	tests := []struct {
@@ -144,59 +160,65 @@ func TestSearchPath(t *testing.T) {
 		{"all", all, true, 4, trip},
 	}
 	for _, tt := range tests {
-		for _, name := range []string{"www.example.com", "example.com", "a.b.c.example.net"} {
-			t.Run(tt.name+"/"+name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					w := newTown(t, tt.search, tt.share)
-					found, took := w.lookup(name)
-					synctest.Wait()
-					n := 0
-					list := w.asked(&n)
-					if found != name+"." || took != tt.took || n > tt.queries {
-						t.Errorf("%q after %v and %d questions, want %v and at most %d:\n%s", found, took, n, tt.took, tt.queries, strings.Join(list, "\n"))
-					}
-					if tt.name == "all" && (n > 4 || took > 3*trip/2) {
-						t.Errorf("%d questions and %v are more than 4 and one and a half trips", n, took)
-					}
-					_ = w.Close()
+		for _, by := range []order{aFirst, aaaaFirst, both} {
+			for _, name := range []string{"www.example.com", "example.com", "a.b.c.example.net"} {
+				t.Run(tt.name+"/"+by.name+"/"+name, func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						w := newTown(t, tt.search, tt.share)
+						found, took := w.lookup(name, by)
+						synctest.Wait()
+						n := 0
+						list := w.asked(&n)
+						if found != name+"." || took != tt.took || n > tt.queries {
+							t.Errorf("%q after %v and %d questions, want %v and at most %d:\n%s", found, took, n, tt.took, tt.queries, strings.Join(list, "\n"))
+						}
+						if tt.name == "all" && (n > 4 || took > 3*trip/2) {
+							t.Errorf("%d questions and %v are more than 4 and one and a half trips", n, took)
+						}
+						_ = w.Close()
+					})
 				})
-			})
+			}
 		}
 	}
 }
 
 // TestSearchPathAgain: what one name taught serves others.
 func TestSearchPathAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newTown(t, forwarder.Search{Prefetch: true, Cut: true, Strict: true}, true)
-		before, after := 0, 0
-		for _, step := range []struct {
-			name, found string
-			took        time.Duration
-			queries     int
-		}{
-			{"www.example.com", "www.example.com.", trip, 4},
-			{"api.example.com", "api.example.com.", trip, 3},                       // com.svc is denied
-			{"web.prod", "web.prod.svc.cluster.local.", 2 * trip, 4},               // nobody outside is told
-			{"web.prod.svc", "web.prod.svc.cluster.local.", trip, 2},               // denied in the list, then known
-			{"web.prod.svc.cluster.local", "web.prod.svc.cluster.local.", trip, 2}, // likewise
-			{"p-0.db", "p-0.db.shop.svc.cluster.local.", 2 * trip, 3},              // one asked for ahead in vain
-		} {
-			w.asked(&before)
-			found, took := w.lookup(step.name)
-			synctest.Wait()
-			list := w.asked(&after)
-			if found != step.found || took > step.took || after-before > step.queries {
-				t.Errorf("%s: %q after %v and %d questions, want %v and %d; of all\n%s", step.name, found, took, after-before, step.took, step.queries, strings.Join(list, "\n"))
-			}
+	for _, by := range []order{aFirst, aaaaFirst, both} {
+		t.Run(by.name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { searchAgain(t, by) }) })
+	}
+}
+
+func searchAgain(t *testing.T, by order) {
+	w := newTown(t, forwarder.Search{Prefetch: true, Cut: true, Strict: true}, true)
+	before, after := 0, 0
+	for _, step := range []struct {
+		name, found string
+		took        time.Duration
+		queries     int
+	}{
+		{"www.example.com", "www.example.com.", trip, 4},
+		{"api.example.com", "api.example.com.", trip, 3},                       // com.svc is denied
+		{"web.prod", "web.prod.svc.cluster.local.", 2 * trip, 4},               // nobody outside is told
+		{"web.prod.svc", "web.prod.svc.cluster.local.", trip, 2},               // denied in the list, then known
+		{"web.prod.svc.cluster.local", "web.prod.svc.cluster.local.", trip, 2}, // likewise
+		{"p-0.db", "p-0.db.shop.svc.cluster.local.", 2 * trip, 3},              // one asked for ahead in vain
+	} {
+		w.asked(&before)
+		found, took := w.lookup(step.name, by)
+		synctest.Wait()
+		list := w.asked(&after)
+		if found != step.found || took > step.took || after-before > step.queries {
+			t.Errorf("%s: %q after %v and %d questions, want %v and %d; of all\n%s", step.name, found, took, after-before, step.took, step.queries, strings.Join(list, "\n"))
 		}
-		for _, q := range w.outside.Seen() {
-			if !dns.IsSubDomain("example.com.", q.Question[0].Name) {
-				t.Errorf("%s was told outside", q.Question[0].Name)
-			}
+	}
+	for _, q := range w.outside.Seen() {
+		if !dns.IsSubDomain("example.com.", q.Question[0].Name) {
+			t.Errorf("%s was told outside", q.Question[0].Name)
 		}
-		_ = w.Close()
-	})
+	}
+	_ = w.Close()
 }
 
 // TestCut: a denial covers names below it, in the cluster's domain and the route's
