@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"net/netip"
 	"strings"
 )
@@ -38,6 +39,17 @@ type Endpoint struct {
 	Ready       bool
 	Serving     bool
 	Terminating bool
+}
+
+// copies reports whether two of one address are the same endpoint: asked at the same
+// port, or one pod whose port changed.
+func (e *Endpoint) copies(o *Endpoint) bool {
+	return e.Asked() == o.Asked() || e.Pod != "" && e.Pod == o.Pod
+}
+
+// Asked is where e is asked: over UDP, or over TCP if it has nothing else.
+func (e *Endpoint) Asked() netip.AddrPort {
+	return netip.AddrPortFrom(e.Addr, cmp.Or(e.UDPPort, e.TCPPort))
 }
 
 // draining reports an endpoint that is on its way out and still answers: what

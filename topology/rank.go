@@ -1,6 +1,9 @@
 package topology
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // Options changes how Rank judges. The zero value is the default.
 type Options struct {
@@ -9,8 +12,8 @@ type Options struct {
 	IgnoreHints bool
 }
 
-// Tiers is the outcome of Rank. The lists are disjoint, hold every address once
-// and keep the order of the input, except that endpoints which are ready
+// Tiers is the outcome of Rank. The lists are disjoint, hold every address and port
+// once and keep the order of the input, except that endpoints which are ready
 // without serving come last in their tier.
 type Tiers struct {
 	Node    []Endpoint // on our node
@@ -38,7 +41,8 @@ func (t *Tiers) Usable() bool { return len(t.Node)+len(t.Zone)+len(t.Cluster) > 
 //
 // An address may occur more than once, because an endpoint may move between
 // slices and because a new pod may get the address of one that lingers; the
-// copies of one address come oldest first. A copy that is not terminating beats
+// copies of one address come oldest first. Another pod at another port is no copy:
+// pods may share the address of their node. A copy that is not terminating beats
 // one that is, otherwise the newest stands.
 //
 // Usable are the ready endpoints; only if there is none in the whole cluster,
@@ -97,20 +101,35 @@ func (j *judge) slot(e *Endpoint) uint8 {
 	return slot
 }
 
-// standing returns the index of the copy that stands for each address, in the
-// order in which the addresses first occur.
+// standing returns the index of the copy that stands for each endpoint, in the
+// order in which these first occur.
 func standing(endpoints []Endpoint) []int {
 	indexes := make([]int, 0, len(endpoints))
-	seen := make(map[netip.Addr]int, len(endpoints))
+	first := make(map[netip.Addr]int, len(endpoints)) // in indexes
+	var more map[netip.Addr][]int                     // likewise, of addresses with several endpoints
 	for i := range endpoints {
-		at, again := seen[endpoints[i].Addr]
-		if !again {
-			seen[endpoints[i].Addr] = len(indexes)
+		e := &endpoints[i]
+		at, known := first[e.Addr]
+		if !known {
+			first[e.Addr] = len(indexes)
 			indexes = append(indexes, i)
 			continue
 		}
-		old := &endpoints[indexes[at]]
-		if old.Terminating || !endpoints[i].Terminating {
+		of := func(at int) bool { return e.copies(&endpoints[indexes[at]]) }
+		if !of(at) {
+			others := more[e.Addr]
+			n := slices.IndexFunc(others, of)
+			if n < 0 {
+				if more == nil {
+					more = map[netip.Addr][]int{}
+				}
+				more[e.Addr] = append(others, len(indexes))
+				indexes = append(indexes, i)
+				continue
+			}
+			at = others[n]
+		}
+		if old := &endpoints[indexes[at]]; old.Terminating || !e.Terminating {
 			indexes[at] = i
 		}
 	}

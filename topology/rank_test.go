@@ -14,11 +14,15 @@ import (
 
 // naiveRank is Rank said slowly, one full pass per question.
 func naiveRank(self topology.Self, all []topology.Endpoint, ignoreHints bool) topology.Tiers {
-	var alive []topology.Endpoint
-	for i, e := range all {
-		if i == slices.IndexFunc(all, func(o topology.Endpoint) bool { return o.Addr == e.Addr }) {
-			alive = append(alive, naiveWinner(all, e.Addr))
+	var copies [][]topology.Endpoint
+	var alive []topology.Endpoint // of each of copies
+	for _, e := range all {
+		n := slices.IndexFunc(alive, func(o topology.Endpoint) bool { return isCopy(o, e) })
+		if n < 0 {
+			copies, alive, n = append(copies, nil), append(alive, e), len(copies)
 		}
+		copies[n] = append(copies[n], e)
+		alive[n] = naiveWinner(copies[n])
 	}
 	ready := filter(alive, func(e topology.Endpoint) bool { return e.Ready })
 	usable, draining := ready, false
@@ -54,8 +58,19 @@ func naiveRank(self topology.Self, all []topology.Endpoint, ignoreHints bool) to
 	}
 }
 
-func naiveWinner(all []topology.Endpoint, addr netip.Addr) topology.Endpoint {
-	copies := filter(all, func(e topology.Endpoint) bool { return e.Addr == addr })
+// isCopy reports whether a question to one would reach the other, or that they are
+// one pod.
+func isCopy(a, b topology.Endpoint) bool {
+	port := func(e topology.Endpoint) uint16 {
+		if e.UDPPort != 0 {
+			return e.UDPPort
+		}
+		return e.TCPPort
+	}
+	return a.Addr == b.Addr && (port(a) == port(b) || a.Pod != "" && a.Pod == b.Pod)
+}
+
+func naiveWinner(copies []topology.Endpoint) topology.Endpoint {
 	if alive := filter(copies, func(e topology.Endpoint) bool { return !e.Terminating }); len(alive) > 0 {
 		copies = alive
 	}
@@ -91,11 +106,14 @@ func randomEndpoints(r *rand.Rand) []topology.Endpoint {
 		}
 		return topology.NamesOf(names...)
 	}
+	port := func() uint16 { // mostly the same
+		return []uint16{53, 53, 53, 1053, 0}[r.IntN(5)]
+	}
 	usual := r.IntN(4) // in one of four worlds nothing is ready
 	list := make([]topology.Endpoint, r.IntN(9))
 	for i := range list {
 		list[i] = topology.Endpoint{
-			Addr: netip.AddrFrom4([4]byte{192, 0, 2, byte(r.IntN(6))}),
+			Addr: netip.AddrFrom4([4]byte{192, 0, 2, byte(r.IntN(6))}), UDPPort: port(), TCPPort: port(), Pod: places[r.IntN(3)],
 			Node: places[r.IntN(4)], Zone: places[r.IntN(4)],
 			ForNodes: hint(), ForZones: hint(),
 			Ready:   usual != 0 && r.IntN(2) == 0,
@@ -118,6 +136,23 @@ func TestRankAgreesWithNaiveTwin(t *testing.T) {
 			t.Fatalf("seed %d, self %+v, %+v (-naive +got):\n%s", seed, self, o, diff)
 		}
 		checkExplain(t, self, list, o, got)
+	}
+}
+
+// TestPortsOfOneAddress: pods that share the address of their node are endpoints of
+// their own, at ports of their own.
+func TestPortsOfOneAddress(t *testing.T) {
+	list := []topology.Endpoint{
+		{Addr: ip("192.0.2.1"), UDPPort: 53, TCPPort: 53, Node: "n", Ready: true, Serving: true},
+		{Addr: ip("192.0.2.1"), UDPPort: 1053, TCPPort: 1053, Node: "n", Ready: true, Serving: true},
+		{Addr: ip("192.0.2.1"), UDPPort: 53, Node: "n", Terminating: true}, // a ghost of the first
+		{Addr: ip("192.0.2.1"), TCPPort: 1053, Node: "n", Terminating: true},
+		{Addr: ip("192.0.2.2"), UDPPort: 53, Pod: "moved", Node: "n", Ready: true, Serving: true},
+		{Addr: ip("192.0.2.2"), UDPPort: 1053, Pod: "moved", Node: "n", Ready: true, Serving: true},
+	}
+	node := topology.Rank(topology.Self{Node: "n"}, list, topology.Options{}).Node
+	if want := []topology.Endpoint{list[0], list[1], list[5]}; !slices.Equal(node, want) {
+		t.Errorf("%+v, want %+v", node, want)
 	}
 }
 

@@ -85,7 +85,8 @@ func asked(t Table) []netip.AddrPort {
 }
 
 // verify asks all at once. The first that proves itself is put in force at
-// once, the others when all have answered or the time is over.
+// once, the others when all have answered or the time is over. What proves itself
+// is an address, at whatever port: it is one host or pod.
 func (k *Keeper) verify(ctx context.Context, servers []netip.AddrPort) {
 	ctx, cancel := context.WithTimeout(ctx, k.cfg.Probe)
 	defer cancel()

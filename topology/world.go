@@ -143,6 +143,6 @@ func (r *record) readyAt(e *Endpoint) bool {
 		return false
 	}
 	return slices.ContainsFunc(r.endpoints, func(o Endpoint) bool {
-		return o.Ready && o.Addr == e.Addr
+		return o.Ready && o.Asked() == e.Asked()
 	})
 }
