@@ -98,11 +98,12 @@ func (s *Source) Stats() Stats {
 func (s *Source) Run(ctx context.Context, sink topology.Sink) error {
 	w := newWatch(s.cfg.Path, s.cfg.Log)
 	defer w.close()
-	if err := s.read(sink); err != nil && s.cfg.Required {
-		return err
+	err := s.read(sink)
+	if err != nil && s.cfg.Required {
+		return err // for the caller to tell
 	}
-	for w.wait(ctx, s.cfg.Poll, s.cfg.Settle) {
-		_ = s.read(sink) // logged and counted; the old state stays
+	for s.complain(err); w.wait(ctx, s.cfg.Poll, s.cfg.Settle); s.complain(err) {
+		err = s.read(sink)
 	}
 	return nil
 }
@@ -111,7 +112,7 @@ func (s *Source) Run(ctx context.Context, sink topology.Sink) error {
 func (s *Source) read(sink topology.Sink) error {
 	data, err := load(s.cfg.Path)
 	if err != nil {
-		return s.complain(err)
+		return err
 	}
 	sum := sha256.Sum256(data)
 	if s.synced && sum == s.applied {
@@ -120,7 +121,7 @@ func (s *Source) read(sink topology.Sink) error {
 	}
 	list, err := Parse(s.cfg.Path, data)
 	if err != nil {
-		return s.complain(err)
+		return err
 	}
 	s.apply(sink, list)
 	s.applied, s.synced = sum, true
@@ -141,10 +142,11 @@ func (s *Source) apply(sink topology.Sink, list []topology.Slice) {
 	sink.Synced()
 }
 
-// complain logs and counts a failure once, however often it is met.
-func (s *Source) complain(err error) error {
-	if s.bad == err.Error() {
-		return err
+// complain logs and counts a failure once, however often it is met: the old state
+// stays. nil is none.
+func (s *Source) complain(err error) {
+	if err == nil || s.bad == err.Error() {
+		return
 	}
 	s.bad = err.Error()
 	s.mu.Lock()
@@ -156,7 +158,6 @@ func (s *Source) complain(err error) error {
 		text = "cannot use the file; waiting for a good one"
 	}
 	s.cfg.Log.Warn(text, zap.String("file", s.cfg.Path), zap.Error(err))
-	return err
 }
 
 // clear forgets the last complaint.

@@ -31,7 +31,7 @@ func newWatch(path string, log *zap.Logger) *watch {
 		return w
 	}
 	w.notify = notify
-	w.attach()
+	_ = notify.Add(w.folder) // attach tells why not, if that lasts
 	return w
 }
 
