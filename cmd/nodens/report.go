@@ -235,13 +235,13 @@ func (r *routeSnapshot) serverReport(t *upstream.TargetStatus, now time.Duration
 		s.Pod = ""
 	}
 	var why []string
-	if p := r.placement(t.Addr.Addr()); p != nil {
+	if p := r.placement(t.Addr); p != nil {
 		s.Node, s.Zone, s.Conditions = p.Endpoint.Node, p.Endpoint.Zone, conditionsOf(&p.Endpoint)
 	}
 	if place := r.whyThere(t); place != "" {
 		why = append(why, place)
 	}
-	if doubt := doubts(t, now); doubt != "" {
+	if doubt := r.doubts(t, now); doubt != "" {
 		why = append(why, doubt)
 	}
 	if t.Plain {

@@ -75,10 +75,11 @@ func TestWhyOfAServer(t *testing.T) {
 	fresh := func(state upstream.State) func(*upstream.TargetStatus) {
 		return func(s *upstream.TargetStatus) { s.State, s.Out, s.Fresh = state, true, true }
 	}
+	leaving := func(s *upstream.TargetStatus) { s.Leaving = 0.2 }
 	known := func(reason string) func(*routeSnapshot) {
 		return func(r *routeSnapshot) {
 			r.Topology.Endpoints = []topology.Placement{{
-				Endpoint: topology.Endpoint{Addr: addrPorts("192.0.2.53:53")[0].Addr()}, Reason: reason,
+				Endpoint: topology.Endpoint{Addr: addrPorts("192.0.2.53:53")[0].Addr(), UDPPort: 53}, Reason: reason,
 			}}
 		}
 	}
@@ -91,6 +92,18 @@ func TestWhyOfAServer(t *testing.T) {
 		"became ready":    {known("on this node"), []func(*upstream.TargetStatus){fresh(upstream.Ready)}, "on this node; just became ready, used once a probe succeeds"},
 		"silent of late":  {known("on this node"), []func(*upstream.TargetStatus){func(s *upstream.TargetStatus) { s.Suspect, s.Misses = true, 3 }}, "on this node; silent 3 times in a row, others are asked until it replies or is ejected"},
 		"never was ready": {known("not ready"), []func(*upstream.TargetStatus){fresh(upstream.NotReady)}, "not ready"},
+		"lost queries": {
+			func(r *routeSnapshot) {
+				known("on this node")(r)
+				r.Servers.Targets = append(r.Servers.Targets, upstream.TargetStatus{Tier: upstream.ZoneTier})
+			}, []func(*upstream.TargetStatus){leaving}, "on this node; lost queries of late, 20 % of what it would get goes on to the next tier",
+		},
+		"lost queries, next tier out": {
+			func(r *routeSnapshot) {
+				known("on this node")(r)
+				r.Servers.Targets = append(r.Servers.Targets, upstream.TargetStatus{Tier: upstream.ZoneTier, Out: true}, upstream.TargetStatus{Tier: upstream.LastTier})
+			}, []func(*upstream.TargetStatus){leaving}, "on this node; lost queries of late; there is no next tier to take some",
+		},
 		"empty world": {
 			func(r *routeSnapshot) { r.Topology.Empty = true }, nil,
 			"no slice names it any more; kept because none names another",

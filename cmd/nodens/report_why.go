@@ -13,7 +13,7 @@ import (
 // whyThere is why a server is in its tier; "" where servers have no distance.
 func (r *routeSnapshot) whyThere(t *upstream.TargetStatus) string {
 	c := &r.Config.Topology
-	switch p := r.placement(t.Addr.Addr()); {
+	switch p := r.placement(t.Addr); {
 	case p != nil:
 		return p.Reason
 	case r.external():
@@ -31,7 +31,7 @@ func (r *routeSnapshot) whyThere(t *upstream.TargetStatus) string {
 }
 
 // doubts are why a server takes less than its share of the queries.
-func doubts(t *upstream.TargetStatus, now time.Duration) string {
+func (r *routeSnapshot) doubts(t *upstream.TargetStatus, now time.Duration) string {
 	switch {
 	case t.Looped:
 		return "sends what it is asked back to nodens, not asked any more"
@@ -47,10 +47,19 @@ func doubts(t *upstream.TargetStatus, now time.Duration) string {
 		return fmt.Sprintf("silent %d times in a row, others are asked until it replies or is ejected", t.Misses)
 	case t.Share < 1:
 		return fmt.Sprintf("just came back, takes %.0f %% of its share", 100*t.Share)
+	case t.Leaving > 0 && r.goesOn(t):
+		return fmt.Sprintf("lost queries of late, %.0f %% of what it would get goes on to the next tier", 100*t.Leaving)
 	case t.Leaving > 0:
-		return fmt.Sprintf("lost queries, %.0f %% of them go on to the next tier", 100*t.Leaving)
+		return "lost queries of late; there is no next tier to take some"
 	}
 	return ""
+}
+
+// goesOn reports whether a tier beyond a server's has one that takes queries.
+func (r *routeSnapshot) goesOn(t *upstream.TargetStatus) bool {
+	return slices.ContainsFunc(r.Servers.Targets, func(o upstream.TargetStatus) bool {
+		return o.Tier > t.Tier && o.Tier < upstream.LastTier && o.State == upstream.Ready && !o.Out
+	})
 }
 
 // ejection is why a server is out and when it may come back.
@@ -67,12 +76,12 @@ func ejection(t *upstream.TargetStatus, now time.Duration) string {
 }
 
 // placement is what topology says of the endpoint with that address.
-func (r *routeSnapshot) placement(addr netip.Addr) *topology.Placement {
+func (r *routeSnapshot) placement(addr netip.AddrPort) *topology.Placement {
 	if r.Topology == nil {
 		return nil
 	}
 	list := r.Topology.Endpoints
-	i := slices.IndexFunc(list, func(p topology.Placement) bool { return p.Endpoint.Addr == addr && p.Tier != topology.TierNone })
+	i := slices.IndexFunc(list, func(p topology.Placement) bool { return p.Endpoint.Asked() == addr && p.Tier != topology.TierNone })
 	if i < 0 {
 		return nil
 	}

@@ -224,7 +224,7 @@ func (x *exchange) countLoss(a *attempt) {
 	if !x.speaks || x.probe || a.to == nil || a.progress == waiting && !a.missed {
 		return
 	}
-	a.to.score.losses.note(a.lost())
+	a.to.score.losses.note(a.lost(), x.now)
 }
 
 func (x *exchange) exhausted() error {

@@ -219,3 +219,34 @@ func TestNextShare(t *testing.T) {
 		t.Errorf("few attempts say something: %v", got)
 	}
 }
+
+// TestLossesFade: what leaves a target falls with time, however seldom anybody looks.
+func TestLossesFade(t *testing.T) {
+	const second = time.Second
+	for _, tc := range []struct {
+		name        string
+		looks       []time.Duration // after the last loss
+		share, rate float64
+	}{
+		{"at once", []time.Duration{0}, 0.1, 1},
+		{"every second", []time.Duration{0, second, 2 * second}, 0.025, 0.25},
+		{"once, two seconds later", []time.Duration{0, 2 * second}, 0.025, 0.25},
+		{"first two seconds later", []time.Duration{2 * second}, 0.025, 0.25},
+		{"a minute later", []time.Duration{0, 60 * second}, 0, 0},
+		{"first a minute later", []time.Duration{60 * second}, 0, 0},
+	} {
+		const last = 100 * second
+		var l losses
+		l.roll(last - second)
+		for range lossLeast {
+			l.note(true, last)
+		}
+		var share, rate float64
+		for _, after := range tc.looks {
+			share, rate = l.roll(last + after)
+		}
+		if math.Abs(share-tc.share) > 0.001 || math.Abs(rate-tc.rate) > 0.001 {
+			t.Errorf("%s: %v leave and %v were lost, want %v and %v", tc.name, share, rate, tc.share, tc.rate)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 )
@@ -50,14 +51,28 @@ func nextRate(rate float64, asked, lost uint32) float64 {
 	return rate + (float64(lost)/float64(asked)-rate)*weight
 }
 
+// idleShare and idleRate are what is left of both after windows without attempts.
+func idleShare(share float64, windows time.Duration) float64 {
+	for ; windows > 0 && share > 0; windows-- {
+		share = nextShare(share, 0, 0)
+	}
+	return share
+}
+
+func idleRate(rate float64, windows time.Duration) float64 {
+	return math.Ldexp(rate, -int(min(windows, 64)))
+}
+
 // losses counts attempts and losses of a target in windows.
 type losses struct {
 	windowAt    atomic.Int64 // when the window began
+	notedAt     atomic.Int64 // when an attempt was counted last
 	asked, lost atomic.Uint32
 	share, rate atomic.Uint32 // that leaves, and of losses in the last window; in thousandths
 }
 
-func (l *losses) note(lost bool) {
+func (l *losses) note(lost bool, now time.Duration) {
+	l.notedAt.Store(int64(now))
 	l.asked.Add(1)
 	if lost {
 		l.lost.Add(1)
@@ -65,7 +80,8 @@ func (l *losses) note(lost bool) {
 }
 
 // roll ends the window if its time is over, and returns the part of queries that
-// leaves and the part of attempts that was lost.
+// leaves and the part of attempts that was lost. What was counted is taken for that
+// of one window; those before and after it, as long as nobody looked, were idle.
 func (l *losses) roll(now time.Duration) (share, rate float64) {
 	const one = 1000
 	share, rate = float64(l.share.Load())/one, float64(l.rate.Load())/one
@@ -74,8 +90,10 @@ func (l *losses) roll(now time.Duration) (share, rate float64) {
 		return share, rate
 	}
 	asked, lost := l.asked.Swap(0), l.lost.Swap(0)
-	share = nextShare(share, asked, lost)
-	rate = nextRate(rate, asked, lost)
+	idle := (now-time.Duration(at))/lossWindow - 1
+	before := min(max(time.Duration(l.notedAt.Load()-at)/lossWindow-1, 0), idle)
+	share = idleShare(nextShare(idleShare(share, before), asked, lost), idle-before)
+	rate = idleRate(nextRate(idleRate(rate, before), asked, lost), idle-before)
 	l.share.Store(uint32(share * one))
 	l.rate.Store(uint32(rate * one))
 	return share, rate
