@@ -62,7 +62,7 @@ func (f *Forwarder) Explain(name []byte, t wire.Type) Explanation {
 	}
 	e.Route, e.Local = f.table.routeIndex(z), z.local.String()
 	if z.route != nil && z.route.Rules != nil {
-		e.Ruled, _ = z.route.Rules.Local(nil, &q.Query, q.folded(), z.size, 0)
+		e.Ruled, _, _ = z.route.Rules.Local(nil, &q.Query, q.folded(), z.size, 0)
 		e.Renamed, _ = z.route.Rules.Renamed(q.folded())
 	}
 	e.Kept = f.kept(q, z)

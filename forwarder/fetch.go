@@ -57,9 +57,9 @@ func (f *Forwarder) fetch(ctx context.Context, dst []byte, q *question, z *zone)
 	reply, err := r.Group.Exchange(ctx, dst, &q.Query)
 	r.heard(err == nil)
 	if err == nil && !reply.Simple() {
-		via := reply.Via
+		via, made := reply.Via, reply.Made
 		reply, err = rebuild(&reply)
-		reply.Via = via
+		reply.Via, reply.Made = via, made
 	}
 	now := f.now()
 	if err != nil {

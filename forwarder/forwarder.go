@@ -71,6 +71,7 @@ type Forwarder struct {
 	names      flights // by name alone
 	background background
 	counters   *counters
+	matches    matches
 	chaos      chaos
 	witness    witness
 	udpSize    uint16
@@ -104,6 +105,7 @@ func New(cfg Config) (*Forwarder, error) {
 		flights:    flights{maxFollowers: cfg.MaxFollowers},
 		names:      flights{maxFollowers: cfg.MaxFollowers},
 		counters:   counters,
+		matches:    newMatches(&cfg, t, counters),
 		chaos:      texts,
 		witness:    loops,
 		udpSize:    max(cfg.UDPSize, wire.MinUDPSize),

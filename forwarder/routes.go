@@ -16,7 +16,8 @@ import (
 type Group interface {
 	// Exchange asks q's question and returns the reply, made of dst's memory
 	// where it is large enough. It returns within the group's own budget of
-	// time; ctx ends only with the process.
+	// time; ctx ends with the process, but for the second question of DNS64,
+	// which has less time than the budget when the first got no answer.
 	Exchange(ctx context.Context, dst []byte, q *wire.Query) (wire.Reply, error)
 }
 

@@ -1,6 +1,10 @@
 package forwarder
 
-import "github.com/nodens-dns/nodens/forwarder/wire"
+import (
+	"cmp"
+
+	"github.com/nodens-dns/nodens/forwarder/wire"
+)
 
 // answerByRule answers a question that the rules of its route answer. They come
 // before the cache: what it holds may be older than the rule.
@@ -13,9 +17,12 @@ func (f *Forwarder) answerByRule(dst []byte, q *question) (reply []byte, ok bool
 	if f.rotate {
 		turn = q.ID
 	}
-	reply, ok = z.route.Rules.Local(dst, &q.Query, q.folded(), z.size, turn)
+	reply, by, ok := z.route.Rules.Local(dst, &q.Query, q.folded(), z.size, turn)
 	if !ok {
 		return nil, false
+	}
+	if by.Fixed {
+		f.matches.add(int(q.from.Listener)%f.counters.shape.listeners, cmp.Or(by.Zone, z.name), q.Type)
 	}
 	rcode := wire.HeaderRCode(reply)
 	reply = f.fit(reply, q, wire.NoEDE)

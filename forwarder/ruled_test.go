@@ -1,6 +1,7 @@
 package forwarder_test
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -121,6 +122,55 @@ func TestRuleBeforeCache(t *testing.T) {
 	_ = hosts.Update()
 	if after := ask(); before != "10.0.0.0" || during != "192.0.2.1" || after != before {
 		t.Errorf("%s, %s with the rule, %s after it", before, during, after)
+	}
+}
+
+// TestFixedAnswersAreCounted by the longest zone of their rule, and go on when the
+// rules are made anew; what a hosts list or a server answers is not.
+func TestFixedAnswersAreCounted(t *testing.T) {
+	hosts := hostsOf(t, rules.HostsConfig{}, "192.0.2.1 db.example")
+	set := func(more ...rules.Answer) func(*forwarder.Config) {
+		answers := append([]rules.Answer{{Below: []string{"test", "A.test"}, RCode: dns.RcodeNameError}}, more...)
+		return withRules(t, rules.Config{Answers: answers, FilterAAAA: true, Hosts: hosts})
+	}
+	var cfg forwarder.Config
+	r := newRig(t, dnstest.Addresses(1), set(), func(c *forwarder.Config) { cfg = *c })
+	ask := func(f *forwarder.Forwarder, name string, qtype uint16) {
+		f.Lookup(nil, dnstest.Pack(t, dnstest.Question(name, qtype)), r.peer(forwarder.UDP))
+	}
+	count := func(f *forwarder.Forwarder) map[string]uint64 {
+		got := map[string]uint64{}
+		for _, m := range f.Stats().Matches {
+			for i, n := range m.Types {
+				if n > 0 {
+					got[fmt.Sprint(m.Listener, " ", m.Zone, " ", forwarder.TypeNames[i])] = n
+				}
+			}
+		}
+		return got
+	}
+	for range 2 {
+		ask(r.Forwarder, "x.a.Test.", dns.TypeA)
+	}
+	ask(r.Forwarder, "test.", dns.TypeHINFO)
+	ask(r.Forwarder, "www.example.", dns.TypeAAAA)
+	ask(r.Forwarder, "www.example.", dns.TypeA) // a server's
+	ask(r.Forwarder, "db.example.", dns.TypeA)  // of the hosts
+	want := map[string]uint64{"0 a.test. A": 2, "0 test. other": 1, "0 . AAAA": 1}
+	if diff := cmp.Diff(want, count(r.Forwarder)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	cfg.Before = r.Forwarder
+	set(rules.Answer{Below: []string{"new.example"}})(&cfg)
+	next, err := forwarder.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask(next, "new.example.", dns.TypeA)
+	ask(next, "a.test.", dns.TypeA)
+	want["0 a.test. A"], want["0 new.example. A"] = 3, 1
+	if diff := cmp.Diff(want, count(next)); diff != "" {
+		t.Errorf("the next (-want +got):\n%s", diff)
 	}
 }
 
@@ -307,6 +357,16 @@ func TestDNS64(t *testing.T) {
 				}
 				if diff := cmp.Diff(tt.want, section(m.Answer)); diff != "" || r.server.Asked() != tt.asked {
 					t.Errorf("%d questions; answers (-want +got):\n%s", r.server.Asked(), diff)
+				}
+				least := uint64(0)
+				if tt.want != nil && tt.asked == 2 {
+					least = 1
+				}
+				if p.hit {
+					least *= 2
+				}
+				if made := zone(r.Stats(), ".").Made; made < least || least == 0 && made > 0 {
+					t.Errorf("%d replies are counted as made, want %d", made, least)
 				}
 			})
 		}

@@ -78,6 +78,7 @@ type Counts struct {
 	Duration  Histogram[[TimeBuckets]uint64]
 	Responses [Sources][RCodes]uint64
 	DO        uint64
+	Made      uint64 // answered with what was made of an answer of another type
 }
 
 // cell is Counts at work. Each stripe has its own, so that loops on different
@@ -88,7 +89,7 @@ type cell struct {
 	responseSize [2]sizes
 	duration     times
 	responses    [Sources][RCodes]atomic.Uint64
-	do           atomic.Uint64
+	do, made     atomic.Uint64
 	batch        atomic.Uint32 // answered from memory since the last Done
 }
 
@@ -108,7 +109,7 @@ func (c *counters) cell(from *Peer, zone uint8) *cell {
 }
 
 // count notes one answered query. size is that of the reply.
-func (c *cell) count(q *question, size int, src Source, rcode wire.RCode) {
+func (c *cell) count(q *question, size int, a answer, rcode wire.RCode) {
 	proto, family := int(q.from.Proto&1), 0
 	if q.from.Client.Addr().Is6() {
 		family = 1
@@ -116,9 +117,12 @@ func (c *cell) count(q *question, size int, src Source, rcode wire.RCode) {
 	c.requests[proto][family][TypeIndex(q.Type)].Add(1)
 	c.requestSize[proto].add(q.size)
 	c.responseSize[proto].add(size)
-	c.responses[src][min(int(rcode), RCodes-1)].Add(1)
+	c.responses[a.source][min(int(rcode), RCodes-1)].Add(1)
 	if q.DO {
 		c.do.Add(1)
+	}
+	if a.entry != nil && a.entry.Made() {
+		c.made.Add(1)
 	}
 }
 
@@ -130,7 +134,7 @@ func (f *Forwarder) countError(q *question, rcode wire.RCode, size int) {
 // countRCode counts an answer that Lookup gives; Done will time it.
 func (f *Forwarder) countRCode(q *question, zone uint8, a answer, rcode wire.RCode, size int) {
 	c := f.counters.cell(&q.from, zone)
-	c.count(q, size, a.source, rcode)
+	c.count(q, size, a, rcode)
 	c.batch.Add(1)
 	f.watch(q, zone, a, rcode)
 }
@@ -138,7 +142,7 @@ func (f *Forwarder) countRCode(q *question, zone uint8, a answer, rcode wire.RCo
 // countWait counts an answer that Resolve gives.
 func (f *Forwarder) countWait(q *question, zone uint8, a answer, size int, now time.Duration) {
 	c := f.counters.cell(&q.from, zone)
-	c.count(q, size, a.source, a.entry.RCode())
+	c.count(q, size, a, a.entry.RCode())
 	c.duration.add(now-q.from.Received, 1)
 	f.watch(q, zone, a, a.entry.RCode())
 }
@@ -187,6 +191,8 @@ type Stats struct {
 	Since  time.Duration
 	Zones  []ZoneCounts
 	Routes []RouteStats
+	// Matches is what fixed answers were given to, by listen address and zone.
+	Matches []Matches
 	// Shared is how many queries were answered by another's flight.
 	Shared uint64
 	// Surplus is how many queries found the flight of their name full.
@@ -237,6 +243,7 @@ func (c *cell) read(sum *Counts) {
 	addAll(sum.Duration.Buckets[:], c.duration.buckets[:])
 	sum.Duration.Sum += c.duration.sum.Load()
 	sum.DO += c.do.Load()
+	sum.Made += c.made.Load()
 }
 
 func (h *sizes) read(sum *Histogram[[SizeBuckets]uint64]) {
@@ -268,6 +275,7 @@ func (f *Forwarder) Stats() Stats {
 	s := Stats{
 		Since:   c.since,
 		Zones:   c.read(f.table),
+		Matches: f.matches.read(),
 		Shared:  c.shared.Load(),
 		Surplus: c.surplus.Load(),
 		Dropped: c.dropped.Load(),

@@ -39,13 +39,8 @@ func corednsMetrics() []metric {
 			readSetupErrors,
 		},
 		{"coredns_forward_max_concurrent_rejects_total", "Queries not sent because a route had too many in flight.", nil, readRejects},
-		{"coredns_hosts_entries", "Names in the hosts of all routes.", nil, readHostNames},
-		{
-			"coredns_hosts_reload_timestamp_seconds", "Last time that the hosts of a route were taken over, in seconds since 1970.", nil,
-			readHostsTime,
-		},
 		{"coredns_proxy_request_duration_seconds", "Time a server took to reply.", []string{"proxy_name", "to", "rcode"}, eachServer(readProxies)},
-	}, slices.Concat(corednsServerMetrics(), corednsQueryMetrics(), corednsCacheMetrics(), legacyMetrics())...)
+	}, slices.Concat(corednsRuleMetrics(), corednsServerMetrics(), corednsQueryMetrics(), corednsCacheMetrics(), legacyMetrics())...)
 }
 
 func corednsQueryMetrics() []metric {
@@ -263,24 +258,3 @@ func readRejects(s *snapshot, e emitter) {
 
 func entriesOf(c *cache.Stats, k cache.Kind) float64   { return float64(c.Entries[k]) }
 func evictionsOf(c *cache.Stats, k cache.Kind) float64 { return float64(c.Evictions[k]) }
-
-// hostsOf adds up the hosts of all routes; at is 0 when none has any.
-func hostsOf(s *snapshot) (names int, at int64) {
-	for i := range s.Routes {
-		names += s.Routes[i].Hosts
-		at = max(at, s.Routes[i].HostsAt)
-	}
-	return names, at
-}
-
-func readHostNames(s *snapshot, e emitter) {
-	if names, at := hostsOf(s); at != 0 {
-		e.gauge(float64(names))
-	}
-}
-
-func readHostsTime(s *snapshot, e emitter) {
-	if _, at := hostsOf(s); at != 0 {
-		e.gauge(float64(at))
-	}
-}

@@ -33,7 +33,7 @@ func fullSnapshot() snapshot {
 		queries.ResponseSize[p].Buckets[14], queries.ResponseSize[p].Sum = 5, 330000
 	}
 	queries.Duration.Buckets[0], queries.Duration.Buckets[16], queries.Duration.Sum = 8, 2, 18e9
-	queries.DO = 3
+	queries.DO, queries.Made = 3, 4
 	queries.Responses[forwarder.FromCache][0], queries.Responses[forwarder.FromCache][3] = 4, 1
 	queries.Responses[forwarder.FromStale][0] = 1
 	queries.Responses[forwarder.FromServers][3] = 2
@@ -57,6 +57,10 @@ func fullSnapshot() snapshot {
 		Forwarder: forwarder.Stats{
 			Zones:  []forwarder.ZoneCounts{queries, local, {Listener: 1, Zone: "."}},
 			Routes: []forwarder.RouteStats{{Zone: "cluster.local.", InFlight: 1, Max: 9, Shed: 6}, {Zone: ".", Max: 9}},
+			Matches: []forwarder.Matches{
+				{Listener: 0, Zone: "a.example.", Types: [forwarder.Types]uint64{1: 6, forwarder.TypeOther: 1}},
+				{Listener: 1, Zone: "."},
+			},
 		},
 		Listens: []listenSnapshot{{Address: addrPorts("169.254.20.10:53")[0]}, {Address: addrPorts("[::1]:53")[0]}},
 		Routes: []routeSnapshot{
@@ -150,6 +154,8 @@ func TestNamesOfNodeCache(t *testing.T) {
 		{"coredns_forward_max_concurrent_rejects_total", "counter", "", ""},
 		{"coredns_hosts_entries", "gauge", "", ""},
 		{"coredns_hosts_reload_timestamp_seconds", "gauge", "", ""},
+		{"coredns_template_matches_total", "counter", "class server type view zone", ""},
+		{"coredns_dns64_requests_translated_total", "counter", "server", ""},
 		{"coredns_forward_healthcheck_broken_total", "counter", "", ""},
 		{"coredns_proxy_healthcheck_failures_total", "counter", "proxy_name to", ""},
 		{"coredns_proxy_conn_cache_hits_total", "counter", "proto proxy_name to", ""},
@@ -252,6 +258,10 @@ func TestValuesOfNodeCache(t *testing.T) {
 		"nodens_udp_overflows_total":                   {"listen=169.254.20.10:53 socket=0 0", "listen=169.254.20.10:53 socket=1 6"},
 		"nodens_cache_limit_bytes":                     {"9.437184e+06"},
 		"nodens_cache_shrinks_total":                   {"2"},
+		"coredns_template_matches_total": {
+			"class=IN" + server + " type=AAAA view= zone=a.example. 6", "class=IN" + server + " type=other view= zone=a.example. 1",
+		},
+		"coredns_dns64_requests_translated_total": {server[1:] + " 4"},
 		"nodens_endpoints": {
 			"route=. tier=external 1", "route=cluster.local. tier=cluster 0", "route=cluster.local. tier=last 0",
 			"route=cluster.local. tier=node 1", "route=cluster.local. tier=zone 0",

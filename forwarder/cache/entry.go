@@ -26,6 +26,7 @@ type Entry struct {
 	route  uint8
 	via    uint8
 	sure   bool
+	made   bool
 
 	// Refreshing is taken by whoever asks the servers for this entry again
 	// while it is still being served, so that one asks and not all.
@@ -61,6 +62,7 @@ func NewEntry(key []byte, r *wire.Reply, p *Policy, route uint8, now time.Durati
 		kind:   kind,
 		route:  route,
 		via:    r.Via,
+		made:   r.Made,
 		said:   said,
 		sure:   settled,
 		stored: now,
@@ -170,6 +172,9 @@ func (e *Entry) Route() uint8 { return e.route }
 
 // Via is where the answer came from: Via of the reply it was made of.
 func (e *Entry) Via() uint8 { return e.via }
+
+// Made is Made of the reply that the entry was made of.
+func (e *Entry) Made() bool { return e.made }
 
 // RCode is the response code of the entry's replies. To the client every
 // failure is SERVFAIL: some stub resolvers ignore other codes and wait.

@@ -101,6 +101,7 @@ func (d *dns64) fromIPv4(ctx context.Context, g Group, q *wire.Query, most uint3
 		return reply, false
 	}
 	reply, err = packed(made, &v4)
+	reply.Made = true
 	return reply, err == nil
 }
 

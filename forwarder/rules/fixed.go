@@ -32,11 +32,17 @@ type Answer struct {
 
 // fixed is an Answer at work.
 type fixed struct {
-	below   [][]byte
+	below   []top
 	match   *regexp.Regexp
 	types   []wire.Type
 	rcode   wire.RCode
 	records []record
+}
+
+// top is a name that is answered with all below it.
+type top struct {
+	name []byte // folded wire form
+	text string // with a final dot
 }
 
 type record struct {
@@ -52,7 +58,7 @@ func newFixed(a Answer) (f fixed, err error) {
 		if !ok {
 			errs = append(errs, fmt.Errorf("answers: %q is not a domain name; write labels of 1 to 63 bytes with dots between", text))
 		}
-		f.below = append(f.below, name)
+		f.below = append(f.below, top{name, string(wire.AppendText(nil, name))})
 	}
 	if a.Match != "" {
 		if f.match, err = regexp.Compile(a.Match); err != nil {
@@ -87,19 +93,33 @@ func newRecord(text string) (record, error) {
 	return record{wire.Type(rr.Header().Rrtype), rr.Header().Ttl, buf[head:end]}, nil
 }
 
-// fits reports whether a question for a folded name gets the answer.
-func (f *fixed) fits(name []byte, t wire.Type) bool {
+// fits reports whether a question for a folded name gets the answer, and below
+// which of its names that is; "" for an answer to every name.
+func (f *fixed) fits(name []byte, t wire.Type) (zone string, ok bool) {
 	if f.types != nil && !slices.Contains(f.types, t) {
-		return false
+		return "", false
 	}
-	if f.below != nil && !slices.ContainsFunc(f.below, func(top []byte) bool { return fitsBelow(name, top) }) {
-		return false
+	if f.below != nil {
+		if zone, ok = f.longest(name); !ok {
+			return "", false
+		}
 	}
 	if f.match == nil {
-		return true
+		return zone, true
 	}
 	var buf [4 * wire.MaxName]byte // \DDD for each byte
-	return f.match.Match(wire.AppendText(buf[:0], name))
+	return zone, f.match.Match(wire.AppendText(buf[:0], name))
+}
+
+// longest is the longest name that a folded one is, or lies below.
+func (f *fixed) longest(name []byte) (zone string, ok bool) {
+	size := 0
+	for i := range f.below {
+		if top := &f.below[i]; len(top.name) > size && fitsBelow(name, top.name) {
+			zone, size = top.text, len(top.name)
+		}
+	}
+	return zone, size > 0
 }
 
 func (f *fixed) append(dst []byte, q *wire.Query, apex int) []byte {

@@ -92,7 +92,7 @@ func packed(m *dns.Msg, from *wire.Reply) (wire.Reply, error) {
 		return wire.Reply{}, err
 	}
 	made, err := wire.ParseReply(msg)
-	made.Via = from.Via
+	made.Via, made.Made = from.Via, from.Made
 	return made, err
 }
 

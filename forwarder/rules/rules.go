@@ -61,27 +61,47 @@ func New(cfg Config) (*Set, error) {
 	return s, nil
 }
 
+// By is which rule answers a question.
+type By struct {
+	// Fixed is false for what a hosts list answers.
+	Fixed bool
+	// Zone is one of the Set's Zones, the longest of the fixed answer that the name
+	// is in; "" when the answer is for every name of the route.
+	Zone string
+}
+
 // Local answers a question of class IN that needs no server. name is the
 // question's name in lower case, apex how many bytes of it are the name of its
 // zone, and turn, any number, which of several addresses comes first. The reply,
 // without OPT, is made in dst's memory; ok is false when a server must be asked.
-func (s *Set) Local(dst []byte, q *wire.Query, name []byte, apex int, turn uint16) (reply []byte, ok bool) {
+func (s *Set) Local(dst []byte, q *wire.Query, name []byte, apex int, turn uint16) (reply []byte, by By, ok bool) {
 	var buf [wire.MaxName]byte
 	if _, other, ok := s.rename(buf[:0], name); ok {
 		name = other
 	}
 	for i := range s.answers {
-		if a := &s.answers[i]; a.fits(name, q.Type) {
-			return a.append(dst[:0], q, apex), true
+		if zone, fits := s.answers[i].fits(name, q.Type); fits {
+			return s.answers[i].append(dst[:0], q, apex), By{Fixed: true, Zone: zone}, true
 		}
 	}
 	if s.noAAAA && q.Type == wire.TypeAAAA {
-		return appendNothing(dst[:0], q, wire.NoError, apex), true
+		return appendNothing(dst[:0], q, wire.NoError, apex), By{Fixed: true}, true
 	}
 	if s.hosts != nil {
-		return s.hosts.answer(dst[:0], q, name, apex, turn)
+		reply, ok = s.hosts.answer(dst[:0], q, name, apex, turn)
 	}
-	return nil, false
+	return reply, By{}, ok
+}
+
+// Zones are the names that fixed answers are given below, with a final dot.
+func (s *Set) Zones() []string {
+	var list []string
+	for i := range s.answers {
+		for _, top := range s.answers[i].below {
+			list = append(list, top.text)
+		}
+	}
+	return list
 }
 
 // Renames reports whether names are asked for under other names, so that a name
@@ -95,7 +115,7 @@ func (s *Set) Knows(name []byte, t wire.Type) bool {
 		name = other
 	}
 	for i := range s.answers {
-		if s.answers[i].fits(name, t) {
+		if _, fits := s.answers[i].fits(name, t); fits {
 			return true
 		}
 	}

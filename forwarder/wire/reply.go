@@ -24,6 +24,7 @@ type Reply struct {
 	Class Class // of the question
 	TC    bool  // cut short by the server
 	Via   uint8 // where it came from, in the words of who got it; 0 for unknown
+	Made  bool  // by who got it, of an answer of another type
 
 	qEnd   int // offset after the question
 	end    int // offset after the last counted record
