@@ -20,14 +20,14 @@ const (
 // files are mostly replaced, and also the folder that a symbolic link leads
 // to; where nothing can be watched, or the link leads through several folders
 // (as in a mounted ConfigMap), the poll finds out. 0 for poll means 30 s.
-// now makes it look at once; it may be nil. look runs in the goroutine of the
-// caller, never twice at once.
-func followFile(ctx context.Context, path string, poll time.Duration, now <-chan os.Signal, look func()) error {
-	return followFiles(ctx, func() []string { return []string{path} }, poll, now, look)
+// look runs in the goroutine of the caller, never twice at once.
+func followFile(ctx context.Context, path string, poll time.Duration, look func()) error {
+	return followFiles(ctx, func() []string { return []string{path} }, poll, nil, func(bool) { look() })
 }
 
-// followFiles is followFile for several, which may be others from look to look.
-func followFiles(ctx context.Context, files func() []string, poll time.Duration, now <-chan os.Signal, look func()) error {
+// followFiles is followFile for several, which may be others from look to look. now
+// makes it look at once; it may be nil. look hears whether that was so.
+func followFiles(ctx context.Context, files func() []string, poll time.Duration, now <-chan os.Signal, look func(asked bool)) error {
 	if poll == 0 {
 		poll = slowPoll
 	}
@@ -42,13 +42,13 @@ func followFiles(ctx context.Context, files func() []string, poll time.Duration,
 	defer ticker.Stop()
 	var settled <-chan time.Time
 	watchFiles(watcher, files())
-	look()
+	look(false)
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-now:
-			look()
+			look(true)
 		case <-failures: // events were lost; the poll finds what they said
 		case <-events:
 			if settled == nil {
@@ -57,10 +57,10 @@ func followFiles(ctx context.Context, files func() []string, poll time.Duration,
 		case <-settled:
 			settled = nil
 			watchFiles(watcher, files())
-			look()
+			look(false)
 		case <-ticker.C:
 			watchFiles(watcher, files())
-			look()
+			look(false)
 		}
 	}
 }

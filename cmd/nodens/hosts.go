@@ -36,7 +36,7 @@ func (r *route) followHosts(b base) {
 		return
 	}
 	f.look()
-	r.tasks = append([]task{{"hosts", func(ctx context.Context) error { return followFile(ctx, c.File, 0, nil, f.look) }}}, r.tasks...)
+	r.tasks = append([]task{{"hosts", func(ctx context.Context) error { return followFile(ctx, c.File, 0, f.look) }}}, r.tasks...)
 }
 
 // look takes over what the file holds now, if that is something else.

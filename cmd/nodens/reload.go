@@ -51,29 +51,33 @@ func (r *reloads) result() reloadResult {
 
 // reload reads the file and, if it says something else than before, takes it
 // over whole. A file that cannot be taken over changes nothing; it is logged
-// and counted once, not with every look.
-func (d *daemon) reload() {
+// and counted once, not with every look. Who asked for it hears what came of it
+// in any case.
+func (d *daemon) reload(asked bool) {
 	old := d.current.Load()
 	config, err := d.source.load()
 	before := d.reloads.result()
 	if err == nil && config.Hash == before.Hash {
-		if before.Err != nil {
+		switch {
+		case before.Err != nil:
 			d.log.Info("the configuration file is again the one in force", zap.String("config", config.Path))
 			d.reloads.done(time.Now(), config.Hash, nil)
+		case asked:
+			d.log.Info("a reload was asked for; the configuration is the one in force, and nothing changed", zap.String("config", config.Path))
 		}
 		return
 	}
 	if err == nil {
 		err = d.takeOver(config, old)
 	}
-	if err != nil && before.Err != nil && err.Error() == before.Err.Error() {
-		return
+	again := err != nil && before.Err != nil && err.Error() == before.Err.Error()
+	if !again {
+		d.reloads.done(time.Now(), config.Hash, err)
+		if errors.As(err, new(kubeDNSError)) {
+			d.setup[setupConfigMap].Add(1)
+		}
 	}
-	d.reloads.done(time.Now(), config.Hash, err)
-	if errors.As(err, new(kubeDNSError)) {
-		d.setup[setupConfigMap].Add(1)
-	}
-	if err != nil {
+	if err != nil && (asked || !again) {
 		d.log.Error("the new configuration was not taken over; the old one goes on", zap.Error(err))
 	}
 }

@@ -119,7 +119,7 @@ func TestReloadWholeOrNotAtAll(t *testing.T) {
 			}
 			h.expect("udp", h.address(0), strings.ReplaceAll(name, " ", "-")+".example.", 0, "NOERROR 192.0.2.1")
 			lines := h.logs.FilterMessageSnippet("was not taken over").Len()
-			h.reload() // the same again is no news
+			h.reload(false) // the same again is no news
 			if h.reloads.result().Failed != failures+1 || h.logs.FilterMessageSnippet("was not taken over").Len() != lines {
 				t.Error("the same mistake was counted or logged twice")
 			}
@@ -285,5 +285,25 @@ func TestNeedsRestart(t *testing.T) {
 	c.Admin.Pprof, c.Log.Format, c.StopGrace, c.Log.Level = "off", "console", time.Minute, "warn"
 	if got := needsRestart(c, start); len(got) != 3 || !strings.HasPrefix(got[1], "log.format (still json)") {
 		t.Errorf("a restart is needed for %q", got)
+	}
+}
+
+// TestReloadThatIsAskedFor says what came of it, also when that is nothing.
+func TestReloadThatIsAskedFor(t *testing.T) {
+	good := "listen: [127.0.0.1:0]\nroutes: [{zones: [.], servers: [127.0.0.1:9]}]\n"
+	h := serve(t, good)
+	expect := func(what, says string, n int) {
+		t.Helper()
+		h.signals <- syscall.SIGHUP
+		await(t, what, func() bool { return h.logs.FilterMessageSnippet(says).Len() == n })
+	}
+	expect("no change", "nothing changed", 1)
+	expect("no change again", "nothing changed", 2)
+	if r := h.reconfigure("nonsense: 1\n" + good); r.Err == nil || r.Failed != 1 {
+		t.Fatalf("%+v", r)
+	}
+	expect("the same mistake", "was not taken over", 2)
+	if r := h.reloads.result(); r.Failed != 1 {
+		t.Errorf("one file is counted %d times", r.Failed)
 	}
 }

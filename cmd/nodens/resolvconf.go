@@ -33,7 +33,7 @@ type resolvConf struct {
 func (r resolvConf) run(ctx context.Context) error {
 	var last []netip.AddrPort
 	var warned string
-	return followFile(ctx, r.path, r.poll, nil, func() {
+	return followFile(ctx, r.path, r.poll, func() {
 		servers, left, err := r.read()
 		if warning := r.warning(left, servers, err); warning != warned {
 			if warned = warning; warning != "" {
