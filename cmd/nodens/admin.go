@@ -17,6 +17,8 @@ import (
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
+
+	"github.com/nodens-dns/nodens/forwarder/listener"
 )
 
 const (
@@ -32,21 +34,28 @@ type httpSide struct {
 	handler http.Handler
 	tls     *tls.Config          // nil: plain
 	at      func(address string) // hears where it is served; may be nil
+	// shared hears which sockets of others are there too; may be nil.
+	shared func(side *httpSide, there []listener.Holder)
 }
 
 // httpSides are all of them.
 func (d *daemon) httpSides() []httpSide {
 	c := d.began.Admin
 	metrics, health := d.metricsRoutes(), d.healthRoutes()
-	list := []httpSide{{"admin.address", c.Address.String(), d.adminRoutes(), nil, func(at string) { d.adminAt.Store(at) }}}
+	list := []httpSide{{
+		name: "admin.address", address: c.Address.String(), handler: d.adminRoutes(), at: func(at string) { d.adminAt.Store(at) },
+	}}
 	for _, address := range c.Metrics {
-		list = append(list, httpSide{"admin.metrics", address, metrics, nil, nil})
+		list = append(list, httpSide{name: "admin.metrics", address: address, handler: metrics})
 	}
 	for _, address := range c.MetricsTLS.Listen {
-		list = append(list, httpSide{"admin.metricsTLS", address, metrics, secured(c.MetricsTLS), nil})
+		list = append(list, httpSide{name: "admin.metricsTLS", address: address, handler: metrics, tls: secured(c.MetricsTLS)})
 	}
 	for _, address := range c.Health {
-		list = append(list, httpSide{"admin.health", address, health, nil, nil})
+		list = append(list, httpSide{name: "admin.health", address: address, handler: health})
+	}
+	for i := range list {
+		list[i].shared = d.warnSharedHTTP
 	}
 	return list
 }
@@ -84,8 +93,12 @@ func (d *daemon) runAdmin(ctx context.Context) error {
 func listenHTTP(ctx context.Context, side httpSide, log *zap.Logger, failures *atomic.Uint64) net.Listener {
 	config := net.ListenConfig{Control: sharePort}
 	for logged := false; ; {
+		there := sharersOf(side.address)
 		l, err := config.Listen(ctx, "tcp", side.address)
 		if err == nil {
+			if side.shared != nil {
+				side.shared(&side, there)
+			}
 			return side.served(l, log)
 		}
 		if ctx.Err() != nil {

@@ -237,7 +237,7 @@ func TestDoctorNamesWhoListens(t *testing.T) {
 		t.Fatalf("%d sockets", len(holders))
 	}
 	var v visit
-	if who := v.programOf(holders[0].Inode); who.pid != os.Getpid() || !who.ours {
+	if who := programOf(v.root, holders[0].Inode); who.pid != os.Getpid() || !who.ours {
 		t.Errorf("%+v, want this process", who)
 	}
 	for name, c := range map[string]struct {

@@ -29,7 +29,7 @@ func (v *visit) ports() {
 
 // holder looks at a socket, and reports whether it is a stranger's.
 func (v *visit) holder(at netip.AddrPort, proto string, h listener.Holder) (stranger bool) {
-	who := v.programOf(h.Inode)
+	who := programOf(v.root, h.Inode)
 	if who.ours {
 		return false
 	}
@@ -62,9 +62,10 @@ type holding struct {
 	ours bool
 }
 
-// programOf finds the process that has a socket open.
-func (v *visit) programOf(inode uint64) holding {
-	files, _ := filepath.Glob(filepath.Join(v.root, "/proc/[0-9]*/fd/*")) // the pattern is a good one
+// programOf finds the process that has a socket open, on the node whose files lie
+// below root.
+func programOf(root string, inode uint64) holding {
+	files, _ := filepath.Glob(filepath.Join(root, "/proc/[0-9]*/fd/*")) // the pattern is a good one
 	want := fmt.Sprintf("socket:[%d]", inode)
 	for _, file := range files {
 		if target, err := os.Readlink(file); err != nil || target != want {

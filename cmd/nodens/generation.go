@@ -217,7 +217,7 @@ func (d *daemon) prepareForwarder(next, old *generation) (err error) {
 }
 
 func (d *daemon) prepareListens(next, old *generation) error {
-	d.warnShared(next, old)
+	shared := sharedListens(next, old)
 	var errs []error
 	for i, address := range next.config.Listen {
 		// The bound for what is in flight leaves the routes time to stop.
@@ -237,22 +237,11 @@ func (d *daemon) prepareListens(next, old *generation) error {
 		}
 		next.listens = append(next.listens, l)
 	}
-	return errors.Join(errs...)
-}
-
-// warnShared says which of the new listen addresses somebody has already. Sharing
-// them is meant for the time in which one daemon takes over from another.
-func (d *daemon) warnShared(next, old *generation) {
-	var shared []fmt.Stringer
-	for _, address := range next.config.Listen {
-		if !slices.Contains(old.config.Listen, address) && isShared(address) {
-			shared = append(shared, address)
-		}
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
-	if len(shared) > 0 {
-		d.log.Warn("another process listens here already, and the kernel divides the queries between the two. "+
-			"That ends with a handover; if none is under way, stop one of them ('ss -lunp' names them)", zap.Stringers("listen", shared))
-	}
+	d.warnShared(shared)
+	return nil
 }
 
 // commit lets a prepared generation serve, and ends what it did not take over.

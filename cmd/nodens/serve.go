@@ -63,6 +63,7 @@ type daemon struct {
 	signals   chan os.Signal // ask for a reload
 	reloads   reloads
 	rates     rates
+	beside    atomic.Bool // another process shares our listen addresses
 
 	adminAt       atomic.Value  // string: the admin address in use; nil before
 	adminFailures atomic.Uint64 // times the admin address could not be had

@@ -258,6 +258,10 @@ func TestStartErrors(t *testing.T) {
 			"listen: [127.0.0.1:0]\nroutes: [{zones: [a.example], topology: {file: " + dir + "/none}}]\n",
 			[]string{"route for a.example.", dir + "/none does not exist", "create it"},
 		},
+		"no topology, no folder": {
+			"listen: [127.0.0.1:0]\nroutes: [{zones: [a.example], topology: {file: " + dir + "/none/none}}]\n",
+			[]string{"route for a.example.", dir + "/none/none does not exist", "create it"},
+		},
 		"bad topology": {
 			"listen: [127.0.0.1:0]\nroutes: [{zones: [a.example], topology: {file: " + broken + "}}]\n",
 			[]string{"route for a.example.", broken},
@@ -281,6 +285,9 @@ func TestStartErrors(t *testing.T) {
 			}
 			lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
 			last := lines[len(lines)-1]
+			if len(lines) != 1 {
+				t.Errorf("stderr has more than one line:\n%s", &stderr)
+			}
 			if strings.Count(last, ";") > 1 || strings.Count(last, "already in use") > 1 {
 				t.Errorf("stderr ends with %q, which advises twice", last)
 			}

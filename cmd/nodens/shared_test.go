@@ -2,6 +2,9 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"go.uber.org/zap"
@@ -31,5 +34,36 @@ func TestSharedAddressIsTold(t *testing.T) {
 	}
 	if n := second.logs.FilterMessageSnippet(told).Len(); n != 1 {
 		t.Errorf("the second said %d times that the address is shared, want once", n)
+	}
+}
+
+// TestSharedAdminAddressIsTold: two daemons beside each other with one address for
+// HTTP are told of, with the other's process; one that takes over from another is
+// not, for which its listen addresses speak.
+func TestSharedAdminAddressIsTold(t *testing.T) {
+	const told = "another process has this address for HTTP too"
+	admin := "127.0.0.1:" + freePort(t)
+	begin := func(listen string) *house {
+		path := filepath.Join(t.TempDir(), "nodens.yaml")
+		write(t, path, fmt.Sprintf("version: v1\nlisten: [%q]\nadmin: {address: %q}\nroutes: [{zones: [.], servers: [127.0.0.1:9]}]\n", listen, admin))
+		h := serveFile(t, path)
+		await(t, "the address for HTTP", func() bool { return h.adminAt.Load() != nil })
+		return h
+	}
+	first := begin("127.0.0.1:0")
+	beside := begin("127.0.0.1:0")
+	lines := beside.logs.FilterMessageSnippet(told).FilterLevelExact(zap.WarnLevel).All()
+	if len(lines) != 1 || first.logs.FilterMessageSnippet(told).Len() != 0 {
+		t.Fatalf("the second said %d times that the address is shared, want once", len(lines))
+	}
+	fields := fmt.Sprint(lines[0].ContextMap())
+	for _, want := range []string{"admin.address", admin, fmt.Sprintf("process %d", os.Getpid())} {
+		if !strings.Contains(fields, want) {
+			t.Errorf("%s does not say %q", fields, want)
+		}
+	}
+	successor := begin(first.address(0).String())
+	if n := successor.logs.FilterMessageSnippet(told).Len(); n != 0 {
+		t.Errorf("a successor said %d times that the address is shared", n)
 	}
 }

@@ -85,10 +85,3 @@ func (g *generation) waitingFor() []string {
 func (g *generation) mayWaitFor(address netip.AddrPort) bool {
 	return len(g.listens) == 0 || slices.Contains(g.waitingFor(), address.String())
 }
-
-// isShared tells whether another process listens at an address together with us.
-func isShared(address netip.AddrPort) bool {
-	return slices.ContainsFunc(listener.Holders(listener.ProtoUDP, address), func(h listener.Holder) bool {
-		return h.UID == os.Geteuid() && h.Wildcard == address.Addr().IsUnspecified()
-	})
-}
