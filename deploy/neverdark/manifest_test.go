@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
@@ -14,11 +16,14 @@ type container struct {
 	Name         string
 	Args         []string
 	Security     security `yaml:"securityContext"`
-	VolumeMounts []struct {
-		Name      string
-		MountPath string `yaml:"mountPath"`
-		ReadOnly  bool   `yaml:"readOnly"`
-	} `yaml:"volumeMounts"`
+	VolumeMounts []mount  `yaml:"volumeMounts"`
+	environ      []string // what the kubelet adds
+}
+
+type mount struct {
+	Name      string
+	MountPath string `yaml:"mountPath"`
+	ReadOnly  bool   `yaml:"readOnly"`
 }
 
 type security struct {
@@ -27,6 +32,38 @@ type security struct {
 	AllowPrivilegeEscalation *bool   `yaml:"allowPrivilegeEscalation"`
 	ReadOnlyRootFilesystem   bool    `yaml:"readOnlyRootFilesystem"`
 	Capabilities             struct{ Drop, Add []string }
+	SeccompProfile           struct{ Type string } `yaml:"seccompProfile"`
+}
+
+// user is who runs it: root, unless the manifest names somebody.
+func (s security) user() (uid, gid uint32) {
+	if s.RunAsUser != nil {
+		uid = *s.RunAsUser
+	}
+	if s.RunAsGroup != nil {
+		gid = *s.RunAsGroup
+	}
+	return uid, gid
+}
+
+// keepsPrivileges tells whether no program that it starts gets more than it has.
+func (s security) keepsPrivileges() bool {
+	return s.AllowPrivilegeEscalation != nil && !*s.AllowPrivilegeEscalation
+}
+
+// confined tells whether it has the engine's list of system calls.
+func (s security) confined() bool { return s.SeccompProfile.Type == "RuntimeDefault" }
+
+// capabilities are those of the engine, unless all of them are dropped, and its own.
+func (s security) capabilities() (list []string) {
+	names := s.Capabilities.Add
+	if !slices.Contains(s.Capabilities.Drop, "ALL") {
+		names = append(strings.Fields("AUDIT_WRITE CHOWN DAC_OVERRIDE FOWNER FSETID KILL MKNOD NET_BIND_SERVICE NET_RAW SETFCAP SETGID SETPCAP SETUID SYS_CHROOT"), names...)
+	}
+	for _, name := range names {
+		list = append(list, "CAP_"+name)
+	}
+	return list
 }
 
 // pod is the template of a DaemonSet.
@@ -74,6 +111,9 @@ func (p pod) find(t *testing.T, name string) container {
 		}
 		if c.Security.RunAsGroup == nil {
 			c.Security.RunAsGroup = p.Security.RunAsGroup
+		}
+		if c.Security.SeccompProfile.Type == "" {
+			c.Security.SeccompProfile = p.Security.SeccompProfile
 		}
 		return c
 	}
