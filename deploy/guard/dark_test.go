@@ -13,7 +13,7 @@ const wide = 15 * time.Second
 
 // TestServeDies kills, stops and replaces serve: somebody answers at all times.
 func TestServeDies(t *testing.T) {
-	onNode(t, func(t *testing.T, n *node) {
+	onNodes(t, func(t *testing.T, n *node) {
 		n.start(t, n.coredns, true, "coredns")
 		n.start(t, n.Space, true, "guard", n.folder)
 		first := n.start(t, n.Space, true, "serve", n.folder, "one", 1)
@@ -68,13 +68,17 @@ func TestServeDies(t *testing.T) {
 // TestNoBypassIntoNothing: while the servers behind do not answer, a serve that does not
 // either keeps its queries, and has them at once when it moves again.
 func TestNoBypassIntoNothing(t *testing.T) {
-	onNode(t, func(t *testing.T, n *node) {
+	onNodes(t, func(t *testing.T, n *node) {
 		n.start(t, n.Space, true, "guard", n.folder)
 		serve := n.start(t, n.Space, true, "serve", n.folder, "one", 1)
 		until(t, "start, pod", n.pod, serves, wide)
 		serve.signal(t, syscall.SIGSTOP)
 		time.Sleep(3 * time.Second)
-		if held := n.Run(t, "nft", "list", "set", "inet", "nodens_v1", "bypass4"); strings.Contains(held, "expires") {
+		set := "bypass4"
+		if _, asked := setting(); asked.Is6() {
+			set = "bypass6"
+		}
+		if held := n.Run(t, "nft", "list", "set", "inet", "nodens_v1", set); strings.Contains(held, "expires") {
 			t.Errorf("queries go past serve into nothing:\n%s", held)
 		}
 		n.start(t, n.coredns, true, "coredns")
@@ -86,7 +90,7 @@ func TestNoBypassIntoNothing(t *testing.T) {
 
 // TestGuardDies kills the guard, alone and with serve, and lets another take over.
 func TestGuardDies(t *testing.T) {
-	onNode(t, func(t *testing.T, n *node) {
+	onNodes(t, func(t *testing.T, n *node) {
 		n.start(t, n.coredns, true, "coredns")
 		first := n.start(t, n.Space, true, "guard", n.folder)
 		serve := n.start(t, n.Space, true, "serve", n.folder, "one", 1)

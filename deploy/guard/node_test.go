@@ -4,7 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"strings"
@@ -16,6 +16,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nodens-dns/nodens/bench/space"
+	"github.com/nodens-dns/nodens/deploy/hostnet"
 )
 
 // onNode runs f in a process with a network of its own, which is the node.
@@ -36,20 +37,30 @@ type node struct {
 func newNode(t *testing.T) *node {
 	t.Helper()
 	n := &node{Space: space.Here(t), folder: t.TempDir()}
-	n.Sysctl(t, "ipv4/ip_forward", "1")
-	n.pod = n.newPod(t, "pod", "10.2.0.1", "10.2.0.7")
-	n.coredns = n.newPod(t, "dns", "10.1.0.1", coredns)
+	for key, value := range map[string]string{
+		"ipv4/ip_forward": "1", "ipv6/conf/all/forwarding": "1",
+		// Else a link says nothing for seconds, while it looks for its address elsewhere.
+		"ipv6/conf/default/accept_dad": "0", "ipv6/conf/default/dad_transmits": "0",
+	} {
+		n.Sysctl(t, key, value)
+	}
+	n.pod = n.newPod(t, "pod", "10.2.0.1", "10.2.0.7", "fd02::1", "fd02::7")
+	n.coredns = n.newPod(t, "dns", "10.1.0.1", coredns, "fd01::1", coredns6)
+	if mode, _ := setting(); mode == hostnet.Service {
+		n.kubeProxy(t)
+	}
 	return n
 }
 
 // newPod makes a namespace that a link leads to.
-func (n *node) newPod(t *testing.T, link, ours, theirs string) space.Space {
+func (n *node) newPod(t *testing.T, link, ours4, theirs4, ours6, theirs6 string) space.Space {
 	t.Helper()
 	pod := space.New(t)
 	n.Veth(t, link, pod)
-	n.Address(t, link, ours+"/24")
-	pod.Address(t, "eth0", theirs+"/24")
-	pod.Route(t, "0.0.0.0/0", ours, "")
+	n.Address(t, link, ours4+"/24", ours6+"/64")
+	pod.Address(t, "eth0", theirs4+"/24", theirs6+"/64")
+	pod.Route(t, "0.0.0.0/0", ours4, "")
+	pod.Route(t, "::/0", ours6, "")
 	return pod
 }
 
@@ -120,9 +131,10 @@ const (
 // ask asks once from a namespace, from a fresh port.
 func ask(from space.Space, network string, patience time.Duration) string {
 	var reply *dns.Msg
+	_, asked := setting()
 	err := from.Try(func() (err error) {
 		client := &dns.Client{Net: network, Timeout: patience}
-		reply, _, err = client.ExchangeContext(context.Background(), new(dns.Msg).SetQuestion("a.example.", dns.TypeA), net.JoinHostPort(own, "53"))
+		reply, _, err = client.ExchangeContext(context.Background(), new(dns.Msg).SetQuestion("a.example.", dns.TypeA), netip.AddrPortFrom(asked, 53).String())
 		return err
 	})
 	if err != nil || len(reply.Answer) != 1 {

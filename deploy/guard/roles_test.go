@@ -25,9 +25,13 @@ import (
 const roleVariable = "GUARD_TEST_ROLE"
 
 const (
-	own     = "169.254.20.10"
-	coredns = "10.1.0.53"
-	mark    = guard.DefaultMark
+	own      = "169.254.20.10"
+	own6     = "fd00:90de:d95::1"
+	cluster  = "10.96.0.10"
+	cluster6 = "fd10::a"
+	coredns  = "10.1.0.53"
+	coredns6 = "fd01::53"
+	mark     = guard.DefaultMark
 )
 
 // play is the other processes of the tests: serve, guard, coredns. Each says ready when
@@ -81,9 +85,9 @@ func addressOf(q *dns.Msg, last byte) *dns.Msg {
 	return reply
 }
 
-// playServe answers with 10.0.0.1 from some sockets over UDP and as many over TCP.
-// SIGUSR1 freezes the first of UDP, SIGHUP the first of TCP, until SIGUSR2. It says to
-// its guard that it leaves.
+// playServe answers with 10.0.0.1 from some sockets over UDP and as many over TCP, at
+// each address. SIGUSR1 freezes the first of UDP, SIGHUP the first of TCP, until
+// SIGUSR2. It says to its guard that it leaves.
 func playServe(ctx context.Context, folder, instance string, sockets int) error {
 	client := guard.NewClient(guard.ClientConfig{Socket: folder + "/guard.sock", Instance: instance})
 	connected, disconnect := context.WithCancel(context.Background())
@@ -95,28 +99,35 @@ func playServe(ctx context.Context, folder, instance string, sockets int) error 
 	}()
 	var frozen ice
 	frozen.obey()
-	at := netip.AddrPortFrom(netip.MustParseAddr(own), 53)
+	state := hostState()
 	var udp, tcp []guard.Socket
-	for i := range sockets {
-		conn, err := listenShared(at)
-		if err != nil {
-			return err
+	for _, addr := range append(state.Service, state.Own...) { // clients ask the first
+		at := netip.AddrPortFrom(addr, 53)
+		for range sockets {
+			position, number := len(udp), 2*len(udp)
+			conn, err := listenShared(at)
+			if err != nil {
+				return err
+			}
+			go serveSocket(conn, func(q *dns.Msg) *dns.Msg {
+				frozen.wait(position, syscall.SIGUSR1)
+				return witness(q, instance, number)
+			})
+			udp = append(udp, guard.Socket{Address: at, Number: number})
+			l, err := sharing().Listen(context.Background(), "tcp", at.String())
+			if err != nil {
+				return err
+			}
+			go serveListener(l, func() { frozen.wait(position, syscall.SIGHUP) }, func(q *dns.Msg) *dns.Msg { return witness(q, instance, number+1) })
+			tcp = append(tcp, guard.Socket{Address: at, Number: number + 1})
 		}
-		go serveSocket(conn, func(q *dns.Msg) *dns.Msg {
-			frozen.wait(i, syscall.SIGUSR1)
-			return witness(q, instance, i)
-		})
-		udp = append(udp, guard.Socket{Address: at, Number: i})
-		l, err := sharing().Listen(context.Background(), "tcp", at.String())
-		if err != nil {
-			return err
-		}
-		go serveListener(l, func() { frozen.wait(i, syscall.SIGHUP) }, func(q *dns.Msg) *dns.Msg { return witness(q, instance, sockets+i) })
-		tcp = append(tcp, guard.Socket{Address: at, Number: sockets + i})
 	}
-	client.Publish(guard.Table{Probe: "kubernetes.default.svc.cluster.local.", Tiers: [][]guard.Server{{
-		{UDP: netip.MustParseAddrPort(coredns + ":53"), TCP: netip.MustParseAddrPort(coredns + ":53")},
-	}}})
+	var servers []guard.Server
+	for _, addr := range []string{coredns, coredns6} {
+		at := netip.AddrPortFrom(netip.MustParseAddr(addr), 53)
+		servers = append(servers, guard.Server{UDP: at, TCP: at})
+	}
+	client.Publish(guard.Table{Probe: "kubernetes.default.svc.cluster.local.", Tiers: [][]guard.Server{servers}})
 	client.Sockets(udp, tcp)
 	fmt.Println("ready")
 	<-ctx.Done()
@@ -214,10 +225,6 @@ func witness(q *dns.Msg, instance string, number int) *dns.Msg {
 		Txt: []string{guard.ProbeText(instance, number)},
 	}}
 	return reply
-}
-
-func hostState() hostnet.State {
-	return hostnet.State{Mode: hostnet.LinkLocal, Own: []netip.Addr{netip.MustParseAddr(own)}, ProbeMark: mark}
 }
 
 // playGuard is a guard whose files are in a folder. It is ready when it owns the node.
