@@ -24,11 +24,23 @@ func (n node) nodeCache(t *testing.T, comment bool, list ...string) {
 	t.Helper()
 	n.Run(t, "ip", "link", "add", "nodelocaldns", "type", "ifb")
 	for _, a := range list {
-		length, command := "/32", "iptables-nft"
+		length := "/32"
 		if addrs(a)[0].Is6() {
-			length, command = "/128", "ip6tables-nft"
+			length = "/128"
 		}
 		n.Address(t, "nodelocaldns", a+length)
+	}
+	n.nodeCacheTables(t, "nft", comment, list...)
+}
+
+// nodeCacheTables puts its rules, by one of the two programs that are called iptables.
+func (n node) nodeCacheTables(t *testing.T, kind string, comment bool, list ...string) {
+	t.Helper()
+	for _, a := range list {
+		command := "iptables-" + kind
+		if addrs(a)[0].Is6() {
+			command = "ip6tables-" + kind
+		}
 		for _, r := range nodeCacheRules() {
 			words := strings.Fields(strings.ReplaceAll(r, "ADDR", a))
 			if comment {
@@ -143,6 +155,25 @@ func TestLeftoversDisableTheFallback(t *testing.T) {
 	answers(t, "without", pod, "coredns", cells(own4, own6))
 	n.server(t, own4, own6)
 	answers(t, "with a server", pod, "server", cells(own4, own6))
+}
+
+// TestLeftoversOfLegacy are rules that we can neither read nor delete: as long as they
+// are there, there is no fallback.
+func TestLeftoversOfLegacy(t *testing.T) {
+	n := newNode(t)
+	n.nodeCacheTables(t, "legacy", true, own4, own6)
+	state := oneTarget(linkLocal())
+	n.apply(t, state)
+	if _, err := n.host.RemoveLeftovers(state); err != nil {
+		t.Fatal(err)
+	}
+	pod := client{space: n.Bridged, wait: 100e6}
+	answers(t, "with leftovers", pod, noAnswer, []cell{{"udp", dns(own4)}, {"udp", dns(own6)}})
+	for _, command := range []string{"iptables-legacy", "ip6tables-legacy"} {
+		n.Run(t, command, "-t", "raw", "-F")
+	}
+	pod.wait = 0
+	answers(t, "without", pod, "coredns", cells(own4, own6))
 }
 
 func TestTheLinkOfNodeCacheMayBeOurs(t *testing.T) {

@@ -11,7 +11,8 @@ import (
 )
 
 // kubeProxy puts rules of the shape of a kube-proxy's, which send the addresses of the
-// DNS Service to the pod coredns.
+// DNS Service to the pod coredns. In mode iptables it uses the program of that name,
+// which is one of two.
 func (n node) kubeProxy(t *testing.T, mode string) {
 	t.Helper()
 	if mode == "nftables" {
@@ -19,8 +20,8 @@ func (n node) kubeProxy(t *testing.T, mode string) {
 		return
 	}
 	for _, f := range []struct{ command, cluster, udp, tcp string }{
-		{"iptables-nft", cluster4, "10.1.0.53:5300", "10.1.0.53:5301"},
-		{"ip6tables-nft", cluster6, "[fd01::53]:5300", "[fd01::53]:5301"},
+		{mode, cluster4, "10.1.0.53:5300", "10.1.0.53:5301"},
+		{strings.Replace(mode, "ip", "ip6", 1), cluster6, "[fd01::53]:5300", "[fd01::53]:5301"},
 	} {
 		n.Run(t, f.command, "-t", "nat", "-N", "KUBE-SERVICES")
 		for _, hook := range []string{"PREROUTING", "OUTPUT"} {
@@ -61,7 +62,7 @@ table inet kube-proxy {
 // TestServiceMode asks a pod beyond the bridge, since kube-proxy does not hide the
 // client from a pod on its own bridge.
 func TestServiceMode(t *testing.T) {
-	for _, proxy := range []string{"iptables", "nftables"} {
+	for _, proxy := range []string{"iptables-nft", "iptables-legacy", "nftables"} {
 		for _, tracked := range []bool{false, true} {
 			t.Run(proxy+map[bool]string{true: ", tracked"}[tracked], func(t *testing.T) {
 				n := newNode(t)
