@@ -536,6 +536,30 @@ func TestNodeCacheFlags(t *testing.T) {
 	}
 }
 
+// Every flag of node-cache and of the CoreDNS in it is taken, in both forms and without
+// a warning.
+func TestEveryFlagOfNodeCache(t *testing.T) {
+	values := map[string]string{
+		"localip": "169.254.20.10", "setupinterface": "true", "interfacename": "nodelocaldns", "syncinterval": "60",
+		"metrics-listen-address": "0.0.0.0:9353", "setupiptables": "true", "basecorefile": "/etc/coredns/Corefile.base",
+		"corefile": "/etc/Corefile", "kubednscm": "/etc/kube-dns", "upstreamsvc": "kube-dns", "health-port": "8080",
+		"skipteardown": "false", "reloadwithsignal": "false", "conf": "/etc/Corefile", "pidfile": "/tmp/pid", "plugins": "false",
+		"version": "false", "quiet": "false", "dns.port": "53", "p": "53", "prometheus-listen-address": ":9253",
+		"tls-enabled": "false", "tls-cert-file": "/etc/ssl/tls.crt", "tls-private-key-file": "/etc/ssl/tls.key",
+		"tls-client-auth-type": "NoClientCert", "tls-client-ca-file": "/ca", "tls-min-version": "TLS13",
+	}
+	var all []string
+	for _, name := range sortedKeys(values) {
+		all = append(all, "-"+name+"="+values[name])
+		if f, err := parseNodeCache([]string{"--" + name + "=" + values[name]}, &strings.Builder{}); err != nil || len(f.warnings) > 0 {
+			t.Errorf("--%s: %v, %+v", name, err, f)
+		}
+	}
+	if f, err := parseNodeCache(all, &strings.Builder{}); err != nil || len(f.warnings) > 0 {
+		t.Errorf("all of them: %v, %+v", err, f)
+	}
+}
+
 // fetchHere reads a page over a connection of this very goroutine, whose network it is
 // that counts.
 func fetchHere(url string) (string, error) {

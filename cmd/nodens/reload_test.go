@@ -56,6 +56,25 @@ func TestReload(t *testing.T) {
 	}
 }
 
+// A stop that comes while a configuration is taken over ends in time, whichever of the
+// two is first.
+func TestStopDuringReload(t *testing.T) {
+	up := newScripted(t, 1, 0)
+	for i := range 8 {
+		h := serve(t, fmt.Sprintf("listen: [127.0.0.1:0]\nroutes: [{zones: [.], servers: [%q]}]\n", up.address))
+		h.expect("udp", h.address(0), "a.example.", 0, "NOERROR 192.0.2.1")
+		write(t, h.path, fmt.Sprintf("version: v1\nlisten: [127.0.0.1:0]\nadmin: {address: 127.0.0.1:0}\ncache: {size: %dMi}\nroutes: [{zones: [.], servers: [%q]}]\n", 2+i, up.address))
+		time.Sleep(time.Duration(i) * 10 * time.Millisecond) // the change is noticed, or not yet
+		began := time.Now()
+		if err := h.end(); err != nil {
+			t.Errorf("stop %d: %v", i, err)
+		}
+		if took := time.Since(began); took > 30*time.Second {
+			t.Errorf("stop %d took %v", i, took)
+		}
+	}
+}
+
 // TestReloadKeepsTheServersCounters changes how a route's servers are asked, and
 // one of them: what was counted of the route and of the server that stays goes on.
 func TestReloadKeepsTheServersCounters(t *testing.T) {

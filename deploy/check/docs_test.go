@@ -25,7 +25,7 @@ func pages(t *testing.T) []string {
 	if err != nil || len(files) < 10 {
 		t.Fatalf("%d pages: %v", len(files), err)
 	}
-	return append(files, "../coredns/README.md", "../../README.md")
+	return append(files, "../coredns/README.md", "../systemd/README.md", "../../README.md")
 }
 
 func blocks(t *testing.T, page string) []block {
@@ -71,6 +71,9 @@ func TestClusterCommandsAreMarked(t *testing.T) {
 		for _, b := range blocks(t, page) {
 			if b.kind == "sh" && regexp.MustCompile(`\b(kubectl|helm|oc|gcloud)\b`).MatchString(b.text) {
 				t.Errorf("%s: mark as \"sh cluster\":\n%s", b.from, b.text)
+			}
+			if b.kind == "" && regexp.MustCompile(`(?m)^(kubectl|helm|make|go|dig|(bin/)?nodens)\b`).MatchString(b.text) {
+				t.Errorf("%s: mark as \"sh\", or with what it needs:\n%s", b.from, b.text)
 			}
 		}
 	}
