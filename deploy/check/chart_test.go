@@ -234,6 +234,37 @@ func TestValuesOfOtherCharts(t *testing.T) {
 	}
 }
 
+// What convert prints of a Corefile is a whole configuration but for the host.
+func TestCustomConfig(t *testing.T) {
+	folder := t.TempDir()
+	corefile, file := filepath.Join(folder, "Corefile"), filepath.Join(folder, "nodens.yaml")
+	if err := os.WriteFile(corefile, []byte(".:53 {\n bind 169.254.20.10 10.96.0.10\n forward . 192.0.2.53\n cache 30\n log\n}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	converted, err := exec.Command(program(t), "convert", "-corefile", corefile).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for custom, want := range map[string]string{
+		string(converted): `host: {"link":"nodens","metrics":"0.0.0.0:9254","mode":"service","service":["10.96.0.10"]}`,
+		string(converted) + "host: {mode: link-local}\n": "host: {mode: link-local}",
+	} {
+		objects, hooks := render(t, newest, map[string]any{"mode": "service", "config": map[string]any{"dnsServer": "10.96.0.10", "customConfig": custom}})
+		for _, texts := range [][]string{objects, hooks} {
+			got := configOf(t, texts)
+			if !strings.Contains(got, want) || strings.Count(got, "host:") != 1 {
+				t.Errorf("without %s:\n%s", want, got)
+			}
+			if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if out, err := exec.Command(program(t), "check", "-config", file).CombinedOutput(); err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+		}
+	}
+}
+
 // configOf is the configuration among some objects.
 func configOf(t *testing.T, objects []string) string {
 	t.Helper()

@@ -36,6 +36,32 @@
 {{- .Values.guard.metricsAddress | splitList ":" | last -}}
 {{- end -}}
 
+{{/* What the guard has to set up, as JSON. */}}
+{{- define "nodens.host" -}}
+{{- $host := dict "mode" .Values.mode -}}
+{{- if include "nodens.onHost" . -}}
+{{- $_ := set $host "link" .Values.guard.linkName -}}
+{{- $_ := set $host "metrics" .Values.guard.metricsAddress -}}
+{{- with .Values.guard.tracked -}}{{- $_ := set $host "tracked" . -}}{{- end -}}
+{{- if eq .Values.mode "service" -}}
+{{- $_ := set $host "service" (include "nodens.addresses" .Values.config.dnsServer | fromJsonArray) -}}
+{{- end -}}
+{{- end -}}
+{{- $host | toJson -}}
+{{- end -}}
+
+{{/* The configuration as a file. A Corefile knows no host, so that one made of it has none. */}}
+{{- define "nodens.file" -}}
+{{- with .Values.config.customConfig -}}
+{{- trim . -}}
+{{- if not (hasKey (fromYaml .) "host") }}
+host: {{ include "nodens.host" $ }}
+{{- end -}}
+{{- else -}}
+{{- include "nodens.config" . -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The configuration, as a map, so that extra can be laid over it. */}}
 {{- define "nodens.config" -}}
 {{- $config := .Values.config -}}
@@ -62,21 +88,11 @@
 {{- if $config.cacheTTL -}}{{- $_ := set . "cache" (dict "maxTTL" (printf "%ds" (int $config.cacheTTL))) -}}{{- end -}}
 {{- end -}}
 {{- $kubernetes := dict "readNode" .Values.rbac.readNode -}}
-{{- $host := dict "mode" .Values.mode -}}
-{{- if include "nodens.onHost" . -}}
-{{- $_ := set $host "link" .Values.guard.linkName -}}
-{{- $_ := set $host "metrics" .Values.guard.metricsAddress -}}
-{{- with .Values.guard.tracked -}}{{- $_ := set $host "tracked" . -}}{{- end -}}
-{{- if eq .Values.mode "service" -}}
-{{- $_ := set $host "service" (include "nodens.addresses" $config.dnsServer | fromJsonArray) -}}
-{{- end -}}
-{{- else -}}
-{{- $_ := set $kubernetes "snapshots" "/var/lib/nodens" -}}
-{{- end -}}
+{{- if not (include "nodens.onHost" .) -}}{{- $_ := set $kubernetes "snapshots" "/var/lib/nodens" -}}{{- end -}}
 {{- $all := dict
   "version" "v1"
   "listen" $listen
-  "host" $host
+  "host" (include "nodens.host" . | fromJson)
   "node" (dict "labelsFile" "/etc/podinfo/labels")
   "kubernetes" $kubernetes
   "admin" (dict "address" $config.metricsAddress)
