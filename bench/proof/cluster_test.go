@@ -26,7 +26,11 @@ type cluster struct {
 	dir    string
 	pods   []*pod // that the API knows
 	clock  clock
+	// view changes what the API shows to a node, or leaves it out. Default: nothing.
+	view func(node int, e shownEndpoint) (shownEndpoint, bool)
 }
+
+type shownEndpoint = upstream.Endpoint
 
 // clock is how long things take in the cluster.
 type clock struct {
@@ -181,10 +185,23 @@ func (c *cluster) publish() {
 		})
 	}
 	for node := 1; node <= 3; node++ {
-		if err := upstream.Publish(c.file(node), shown); err != nil {
+		if err := upstream.Publish(c.file(node), c.seenFrom(node, shown)); err != nil {
 			c.t.Fatal(err)
 		}
 	}
+}
+
+// seenFrom is what the API shows to one node.
+func (c *cluster) seenFrom(node int, all []shownEndpoint) (seen []shownEndpoint) {
+	if c.view == nil {
+		return all
+	}
+	for _, e := range all {
+		if e, ok := c.view(node, e); ok {
+			seen = append(seen, e)
+		}
+	}
+	return seen
 }
 
 // upgrade replaces a pod as a DaemonSet with maxUnavailable 1 does: deleted, a

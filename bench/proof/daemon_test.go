@@ -49,7 +49,7 @@ admin: {address: %q}
 node: {name: n%d, zone: %s}
 routes:
 - zones: [cluster.local, in-addr.arpa, ip6.arpa]
-  topology: {file: %s, namespace: kube-system, service: kube-dns}
+  topology: {file: %q, namespace: kube-system, service: kube-dns}
   timeout: %v
 %slog: {level: warn, format: console}
 `, d.at, d.admin, node, zoneOf(node), c.file(node), budget, more))
@@ -75,8 +75,9 @@ func (d *daemon) dial(ctx context.Context, network, address string) (conn net.Co
 type status struct {
 	Routes []struct {
 		Served []struct {
-			Tier                string
-			Replies, Suspicions uint64
+			Tier    string
+			Replies uint64
+			tierEvents
 		}
 		Servers []server
 	}
@@ -86,6 +87,9 @@ type status struct {
 		Reasons []string
 	}
 }
+
+// tierEvents are what happened in a tier beside replies.
+type tierEvents struct{ Hedges, Spills, Suspicions, Ejections uint64 }
 
 // server is one server of a route.
 type server struct {
@@ -145,6 +149,29 @@ func (s status) suspicions(except string) (n uint64) {
 		}
 	}
 	return n
+}
+
+// events are those of all tiers.
+func (s status) events() (all tierEvents) {
+	for _, tier := range s.Routes[0].Served {
+		all.Hedges += tier.Hedges
+		all.Spills += tier.Spills
+		all.Suspicions += tier.Suspicions
+		all.Ejections += tier.Ejections
+	}
+	return all
+}
+
+// shareOf is the part of the questions put to servers since before that went to one.
+func (s status) shareOf(before status, at netip.AddrPort) float64 {
+	var all uint64
+	for _, server := range s.Routes[0].Servers {
+		all += server.Sent
+	}
+	for _, server := range before.Routes[0].Servers {
+		all -= server.Sent
+	}
+	return float64(s.at(at).Sent-before.at(at).Sent) / float64(max(all, 1))
 }
 
 // dropped says which queries were dropped and why.

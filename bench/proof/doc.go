@@ -14,10 +14,17 @@
 // Losses, failures and wrong answers are asserted exactly, times only within
 // wide bounds, since the machine may be doing other things. The rows are short;
 // with NODENS_FULL=1 they are as long as they should be, print a table of
-// figures in Markdown, and need three quarters of an hour:
+// figures in Markdown, and need an hour and a half:
 //
 //	NODENS_FULL=1 NODENS_FIGURES=figures.md NODENS_COREDNS=$PWD/.cache/bin/coredns \
-//	    go test ./bench/proof -v -timeout 90m
+//	    go test ./bench/proof -v -timeout 150m
+//
+// A server that has too much to do is either one that was told how much it bears
+// (overload_test.go), or a CoreDNS with a tenth of a CPU (quota_test.go), which
+// takes root and cgroups:
+//
+//	NODENS_FULL=1 NODENS_FIGURES=figures.md NODENS_COREDNS=$PWD/.cache/bin/coredns \
+//	    go test ./bench/proof -v -run 'TestOverload|TestBoundedCoreDNS' -timeout 30m
 //
 // NODENS_FIGURES names a file that the table is written to, in either form.
 //

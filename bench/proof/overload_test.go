@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"fmt"
 	"syscall"
 	"testing"
 	"time"
@@ -48,19 +49,9 @@ func TestOverload(t *testing.T) {
 			for try := 1; try == 1 || !o.even() && try <= space.Form(2, 3); try++ {
 				o = offer(t, tt.part)
 			}
-			if !o.even() {
-				t.Log("the machine was too busy for an even load: only losses and wrong answers are judged")
-			}
-			t.Logf("%.1f %% of the first node's misses were answered on it; the servers dropped %d", 100*o.local, o.dropped)
-			figure("load: "+tt.name, "loopback", o.traffics, "%.1f %% of the first node's misses answered on it; %d queries dropped by full servers", 100*o.local, o.dropped)
-			for _, tr := range o.traffics {
-				t.Log(tr.summary())
-				total := tr.total()
-				tr.expectAtMost(total, o.excused(total.Sent))
-			}
-			if o.even() && o.local < tt.local {
-				t.Errorf("%.1f %% of the first node's misses were answered on it, at least %.0f %% expected", 100*o.local, 100*tt.local)
-			}
+			t.Logf("the servers dropped %d", o.dropped)
+			figure("load: "+tt.name, "loopback", o.traffics, "%s; %d queries dropped by full servers", o.words(), o.dropped)
+			o.judge(t, tt.local)
 		})
 	}
 }
@@ -68,8 +59,34 @@ func TestOverload(t *testing.T) {
 // overload is what came of offering some load to three nodes.
 type overload struct {
 	traffics []*traffic
+	capacity float64 // queries per second of one server
+	unsteady bool    // capacity changed meanwhile: the machine had other things to do
 	local    float64 // share of the first node's misses that its own server answered
 	dropped  uint64  // queries that full servers dropped
+	events   tierEvents
+}
+
+// words are what the first node's nodens did.
+func (o *overload) words() string {
+	return fmt.Sprintf("%.1f %% of the first node's misses answered on it; %d spilled, %d hedges, %d suspicions, %d ejections",
+		100*o.local, o.events.Spills, o.events.Hedges, o.events.Suspicions, o.events.Ejections)
+}
+
+// judge asserts that nothing was lost and so much stayed where it was asked.
+func (o *overload) judge(t *testing.T, local float64) {
+	t.Helper()
+	t.Log(o.words())
+	for _, tr := range o.traffics {
+		t.Log(tr.summary())
+		total := tr.total()
+		tr.expectAtMost(total, o.excused(total.Sent))
+	}
+	switch {
+	case !o.even():
+		t.Log("the machine was too busy for an even load: only losses and wrong answers are judged")
+	case o.local < local:
+		t.Errorf("%.1f %% of the first node's misses were answered on it, at least %.0f %% expected", 100*o.local, 100*local)
+	}
 }
 
 // even tells whether the load left as evenly as it was meant to.
@@ -81,7 +98,7 @@ func (o *overload) even() bool {
 			}
 		}
 	}
-	return true
+	return !o.unsteady
 }
 
 // excused is how many failures of so many queries are the machine's own.
@@ -96,12 +113,23 @@ func (o *overload) excused(sent uint64) uint64 {
 // server's capacity in misses.
 func offer(t *testing.T, part [4]float64) (o overload) {
 	t.Helper()
-	const capacity = 1000 // queries per second of one server
+	o.capacity = 1000
 	c := newCluster(t, newLoopback(t), mustMix(t, 0))
 	var servers []*upstream.Server
 	for node := 1; node <= 3; node++ {
-		servers = append(servers, c.addScripted(node, upstream.Faults{Rate: capacity, Queue: 256}))
+		servers = append(servers, c.addScripted(node, upstream.Faults{Rate: o.capacity, Queue: 256}))
 	}
+	o.load(c, part, c.absentOnly)
+	for _, s := range servers {
+		o.dropped += s.Counts().Dropped
+		s.Close()
+	}
+	return o
+}
+
+// load has the pods of each node ask for a part of a server's capacity.
+func (o *overload) load(c *cluster, part [4]float64, unheard func(int) (world.Source, error)) {
+	c.t.Helper()
 	var daemons []*daemon
 	for node := 1; node <= 3; node++ {
 		d := c.startNodens(node, budget, "")
@@ -109,19 +137,18 @@ func offer(t *testing.T, part [4]float64) (o overload) {
 		daemons = append(daemons, d)
 	}
 	for i, d := range daemons {
-		o.traffics = append(o.traffics, c.ask(d, demand{hits: 100, misses: part[1+i] * capacity, unheard: c.absentOnly}))
+		o.traffics = append(o.traffics, c.ask(d, demand{hits: 100, misses: part[1+i] * o.capacity, unheard: unheard}))
 	}
 	time.Sleep(time.Second)
 	before := daemons[0].status()
 	time.Sleep(space.Form(5*time.Second, 60*time.Second))
-	o.local = daemons[0].status().share(before, "node")
-	for _, tr := range o.traffics {
+	after := daemons[0].status()
+	o.local, o.events = after.share(before, "node"), after.events()
+	if c.view != nil { // there may be no tier of the node
+		o.local = after.shareOf(before, c.on(1).at)
+	}
+	for i, tr := range o.traffics {
 		tr.stop()
-	}
-	for i, s := range servers {
-		o.dropped += s.Counts().Dropped
 		daemons[i].process.End(syscall.SIGTERM)
-		s.Close()
 	}
-	return o
 }
