@@ -107,6 +107,14 @@ func (p *Process) End(s syscall.Signal) {
 	<-p.done
 }
 
+// Code is its exit code: -1 while it runs, and after a signal.
+func (p *Process) Code() int {
+	if p.Running() {
+		return -1
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
 // Done is closed when it has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
