@@ -47,28 +47,36 @@ func cleanupCommand(_ context.Context, s surroundings, args []string) error {
 		remove = host.RemoveLeftovers
 	}
 	report, err := remove(c.hostState())
-	removed := false
 	if !*others {
-		var fileErr error
-		removed, fileErr = removeFile(c.Host.Endpoints)
-		err = errors.Join(err, fileErr)
+		files, fileErr := removeFiles(c.Host)
+		report.Changed, err = append(report.Changed, files...), errors.Join(err, fileErr)
 	}
-	tellCleanup(s.stdout, report, removed, c.Host.Endpoints)
-	if len(report.Changed) == 0 && !removed && err == nil {
+	tellCleanup(s.stdout, report)
+	if len(report.Changed) == 0 && err == nil {
 		fmt.Fprintln(s.stdout, "there was nothing to remove")
 	}
 	return err
 }
 
-func tellCleanup(w io.Writer, report hostnet.Report, removed bool, file string) {
+// removeFiles removes those of a guard, and says which.
+func removeFiles(host HostConfig) (changed []string, err error) {
+	kept, err := removeFile(host.Endpoints)
+	locked, lockErr := guard.RemoveLock(host.Lock)
+	for path, removed := range map[string]bool{host.Endpoints: kept, host.Lock: locked} {
+		if removed {
+			changed = append(changed, fmt.Sprintf("file %s: removed", path))
+		}
+	}
+	slices.Sort(changed)
+	return changed, errors.Join(err, lockErr)
+}
+
+func tellCleanup(w io.Writer, report hostnet.Report) {
 	for _, line := range report.Changed {
 		fmt.Fprintln(w, line)
 	}
 	for _, note := range report.Notes {
 		fmt.Fprintf(w, "note: %s\n", note)
-	}
-	if removed {
-		fmt.Fprintf(w, "file %s: removed\n", file)
 	}
 	if hint := legacyHint(); hint != "" {
 		fmt.Fprintf(w, "note: %s\n", hint)

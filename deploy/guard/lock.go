@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -26,8 +27,16 @@ func takeLock(ctx context.Context, path string, held func(pid int)) (*os.File, e
 	}
 	for told := false; ; {
 		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
+		if err == nil && isAt(file, path) {
 			return file, writePID(file)
+		}
+		if err == nil {
+			// RemoveLock was faster: the next guard would not find this file.
+			_ = file.Close()
+			if file, err = openLock(path); err != nil {
+				return nil, err
+			}
+			continue
 		}
 		if !errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, errors.Join(fmt.Errorf("the lock %s cannot be taken: %w", path, err), file.Close())
@@ -55,6 +64,16 @@ func openLock(path string) (*os.File, error) {
 	return file, nil
 }
 
+// isAt tells whether the file is the one at path.
+func isAt(file *os.File, path string) bool {
+	mine, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Stat(path)
+	return err == nil && os.SameFile(mine, there)
+}
+
 func writePID(file *os.File) error {
 	if err := file.Truncate(0); err != nil {
 		return err
@@ -70,6 +89,22 @@ func readPID(path string) int {
 	}
 	pid, _ := strconv.Atoi(strings.TrimSpace(string(data))) // 0: nobody knows
 	return pid
+}
+
+// RemoveLock removes the file of a lock that nobody holds, and tells whether it did.
+func RemoveLock(path string) (removed bool, err error) {
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("the lock cannot be opened: %w", err)
+	}
+	defer file.Close() // only now may another guard have it
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil || !isAt(file, path) {
+		return false, nil
+	}
+	return true, os.Remove(path)
 }
 
 // Holder is the process that holds the lock at path, in the words of its own namespace
