@@ -47,8 +47,8 @@ type Config struct {
 // NodeConfig says where this daemon runs, so that the nearest endpoint can be
 // told from the others.
 type NodeConfig struct {
-	// Name of the Node. Default: the environment variable NODE_NAME; without
-	// either nothing is on the same node.
+	// Name of the Node. Default: the environment variable NODE_NAME, then the node
+	// of the pod's token; without any nothing is on the same node.
 	Name string
 	// Zone of the Node. Default: the environment variable NODE_ZONE, then
 	// LabelsFile; then it is learned from an endpoint on this node, from the Node

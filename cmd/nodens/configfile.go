@@ -27,6 +27,9 @@ func loadConfig(path string, getenv func(string) string) (Config, error) {
 		labels, _ := readFile(c.Node.LabelsFile)
 		c.Node.Zone = topology.ZoneOfLabels(string(labels))
 	}
+	if err == nil && c.Node.Name == "" {
+		c.Node.Name = podNode(podAccount)
+	}
 	return c, err
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/netip"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -55,15 +54,6 @@ func (o corefileOptions) filled() corefileOptions {
 		o.Port = 53
 	}
 	return o
-}
-
-// podNamespace is the namespace that the kubelet writes beside a token.
-func podNamespace() string {
-	data, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-	if name := strings.TrimSpace(string(data)); err == nil && name != "" {
-		return name
-	}
-	return "kube-system"
 }
 
 // variable is the value of a variable of the environment.

@@ -141,6 +141,9 @@ func (n *nodeCache) read(kube kubeDNS) (Config, error) {
 		return Config{}, err
 	}
 	n.imported = c.Imports
+	if c.Node.Name == "" {
+		c.Node.Name = podNode(podAccount)
+	}
 	n.adjust(&c)
 	c.Host = n.host()
 	return c, nil
