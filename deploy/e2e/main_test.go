@@ -48,12 +48,18 @@ func runAll(m *testing.M) int {
 	return status
 }
 
-// stage gives a test its part of the cluster.
-func stage(t *testing.T) *cluster.Stage {
+// plane skips a test that has no control plane.
+func plane(t *testing.T) {
 	t.Helper()
 	if shared.cluster == nil {
 		missing(t, "etcd", "NODENS_CONTROL_PLANE names no folder with etcd, kube-apiserver and kube-controller-manager; use make e2e")
 	}
+}
+
+// stage gives a test its part of the cluster.
+func stage(t *testing.T) *cluster.Stage {
+	t.Helper()
+	plane(t)
 	return shared.cluster.Stage(t)
 }
 

@@ -1,9 +1,6 @@
 package e2e
 
 import (
-	"bytes"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/restmapper"
 )
@@ -29,20 +25,7 @@ func objects(t *testing.T, path string) []*unstructured.Unstructured {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var list []*unstructured.Unstructured
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
-	for {
-		one := &unstructured.Unstructured{}
-		err := decoder.Decode(&one.Object)
-		switch {
-		case errors.Is(err, io.EOF):
-			return list
-		case err != nil:
-			t.Fatalf("%s: %v", path, err)
-		case len(one.Object) > 0: // not only a comment
-			list = append(list, one)
-		}
-	}
+	return decoded(t, string(data))
 }
 
 // shippedRules are the rules of the Roles of a manifest.

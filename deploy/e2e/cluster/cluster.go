@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"debug/buildinfo"
 	"errors"
 	"fmt"
 	"net"
@@ -17,6 +18,10 @@ import (
 
 // startTimeout is long enough for two busy cores; alone it takes a few seconds.
 const startTimeout = 2 * time.Minute
+
+// ServiceAddress is the ClusterIP of the API server, by which pods ask for it where
+// something leads it there.
+const ServiceAddress = "10.96.0.1"
 
 // Config configures a Cluster. Both fields are required.
 type Config struct {
@@ -86,6 +91,20 @@ func (c *Cluster) URL() string { return "https://" + c.Address() }
 
 // CAFile is the path of the certificate of the authority.
 func (c *Cluster) CAFile() string { return c.secrets.ca }
+
+// Version is the version of Kubernetes that the programs were built from; the API server
+// itself, which is not of a release, does not know.
+func (c *Cluster) Version() (string, error) {
+	path := filepath.Join(c.cfg.Programs, "kube-apiserver")
+	info, err := buildinfo.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	return info.Main.Version, nil
+}
+
+// Token is that of somebody who may do everything.
+func (c *Cluster) Token() string { return c.secrets.admin }
 
 // AdminConfig is the configuration of a client that may do everything.
 func (c *Cluster) AdminConfig() *rest.Config {
@@ -160,7 +179,9 @@ func (c *Cluster) StopAPI() { c.api.kill() }
 func (c *Cluster) startControllers() (err error) {
 	c.controllers, err = run(c.cfg.Folder, filepath.Join(c.cfg.Programs, "kube-controller-manager"),
 		"--kubeconfig="+c.secrets.kubeconfig,
-		"--controllers=endpointslice-controller,endpointslice-mirroring-controller",
+		"--controllers=endpointslice-controller,endpointslice-mirroring-controller,"+
+			"daemonset-controller,job-controller,root-ca-certificate-publisher-controller",
+		"--root-ca-file="+c.secrets.ca,
 		"--leader-elect=false", "--secure-port=0",
 		"--kube-api-qps=1000", "--kube-api-burst=2000")
 	return err

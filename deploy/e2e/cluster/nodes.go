@@ -11,12 +11,15 @@ import (
 // NodeName is the name that the API knows a Node of the stage by.
 func (s *Stage) NodeName(name string) string { return s.Namespace + "-" + name }
 
-// AddNode makes a Node; a zone of "" leaves its label out.
+// AddNode makes a Node, with the labels that a kubelet gives it; a zone of "" leaves the
+// cloud's out.
 func (s *Stage) AddNode(name, zone string) {
 	s.t.Helper()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.NodeName(name)}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.NodeName(name), Labels: map[string]string{
+		corev1.LabelOSStable: "linux", corev1.LabelHostname: s.NodeName(name),
+	}}}
 	if zone != "" {
-		node.Labels = map[string]string{ZoneLabel: zone}
+		node.Labels[ZoneLabel] = zone
 	}
 	s.touch()
 	_, err := s.cluster.Admin.CoreV1().Nodes().Create(s.t.Context(), node, metav1.CreateOptions{})

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +15,17 @@ import (
 // the Service resolve to. It makes two requests.
 func (s *Stage) AddPod(name, node string, ports ...corev1.ContainerPort) {
 	s.t.Helper()
+	s.lastAddr++
+	s.AddPodAt(name, node, s.address(s.lastAddr), s.address6(s.lastAddr), ports...)
+}
+
+// AddPodAt is AddPod with addresses that something real has.
+func (s *Stage) AddPodAt(name, node string, four, six netip.Addr, ports ...corev1.ContainerPort) {
+	s.t.Helper()
 	s.create(name, node, ports)
+	made := s.pods[name]
+	made.Status.PodIP = four.String()
+	made.Status.PodIPs = []corev1.PodIP{{IP: four.String()}, {IP: six.String()}}
 	s.patchStatus(name, map[string]any{
 		"phase":  corev1.PodRunning,
 		"podIP":  s.pods[name].Status.PodIP,
@@ -43,10 +54,6 @@ func (s *Stage) create(name, node string, ports []corev1.ContainerPort) {
 	s.touch()
 	made, err := s.cluster.Admin.CoreV1().Pods(s.Namespace).Create(s.t.Context(), pod, metav1.CreateOptions{})
 	s.must("create pod", err)
-	s.lastAddr++
-	four, six := s.address(s.lastAddr).String(), s.address6(s.lastAddr).String()
-	made.Status.PodIP = four
-	made.Status.PodIPs = []corev1.PodIP{{IP: four}, {IP: six}}
 	s.pods[name] = made
 }
 

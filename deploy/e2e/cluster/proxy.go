@@ -30,9 +30,15 @@ func NewProxy(to string) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
+	return NewProxyOn(listener, to), nil
+}
+
+// NewProxyOn takes the connections of a listener, which may be in another network, and
+// closes it.
+func NewProxyOn(listener net.Listener, to string) *Proxy {
 	p := &Proxy{to: to, listener: listener, open: make(map[*passage]bool)}
 	p.running.Go(p.accept)
-	return p, nil
+	return p
 }
 
 // Address is host and port to connect to.

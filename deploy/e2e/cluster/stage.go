@@ -45,16 +45,38 @@ type Stage struct {
 // would otherwise try to write slices for.
 func (c *Cluster) Stage(t testing.TB) *Stage {
 	t.Helper()
-	s := &Stage{
-		t: t, cluster: c, number: c.stages.Add(1),
-		pods: make(map[string]*corev1.Pod),
-	}
+	s := c.stage(t)
 	s.Namespace = fmt.Sprintf("stage%d", s.number)
 	_, err := c.Admin.CoreV1().Namespaces().Create(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}, metav1.CreateOptions{})
 	s.must("create namespace", err)
 	t.Cleanup(s.clean)
 	return s
+}
+
+// System is a stage in the namespace of the cluster itself, for one test at a time. Its
+// pods are removed too.
+func (c *Cluster) System(t testing.TB) *Stage {
+	t.Helper()
+	s := c.stage(t)
+	s.Namespace = metav1.NamespaceSystem
+	t.Cleanup(s.clean)
+	t.Cleanup(s.removeAll)
+	return s
+}
+
+func (c *Cluster) stage(t testing.TB) *Stage {
+	return &Stage{t: t, cluster: c, number: c.stages.Add(1), pods: make(map[string]*corev1.Pod)}
+}
+
+// removeAll removes the pods that were made here, at once.
+func (s *Stage) removeAll() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	var now int64
+	for name := range s.pods {
+		_ = s.cluster.Admin.CoreV1().Pods(s.Namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &now})
+	}
 }
 
 // clean removes the Nodes and, when the test failed, tells how things stood.
