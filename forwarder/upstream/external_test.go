@@ -14,7 +14,8 @@ import (
 )
 
 var external = upstream.Config{
-	External: true, Policy: upstream.Sequential, RetryMin: time.Second, RetryMax: time.Second,
+	External: true, Policy: upstream.Sequential, RetryMin: patient.RetryMin, RetryMax: patient.RetryMax,
+	Budget: patient.Budget, PacketRate: patient.PacketRate,
 }
 
 const longName = "abcdefghijklmnopqrstuvwxyz.abcdefghijklmnopqrstuvwxyz.test"

@@ -160,27 +160,23 @@ func TestLoneServerReturns(t *testing.T) {
 func TestLateReplies(t *testing.T) {
 	for _, tcp := range []bool{false, true} {
 		t.Run(map[bool]string{false: "UDP", true: "TCP"}[tcp], func(t *testing.T) {
-			entered := make(chan struct{}, 999)
 			ended := make(chan struct{})
 			end := sync.OnceFunc(func() { close(ended) })
 			late := serve(t, func(r *request) {
-				entered <- struct{}{}
 				<-ended
 				r.reply(t, dns.RcodeSuccess)
 			})
 			t.Cleanup(end)
 			cfg := inOrder
 			cfg.ForceTCP = tcp
-			cfg.RetryMin, cfg.RetryMax = 30*time.Millisecond, 2*time.Second
+			cfg.RetryMin, cfg.RetryMax, cfg.PacketRate = 30*time.Millisecond, 2*time.Second, 0
 			g := group(t, cfg, plain(late, serve(t, good(t))))
-			for range 3 {
+			waitFor(t, "the server is avoided", func() bool {
 				mustAnswer(t, g, "a.test", wire.NoError)
-				<-entered
 				time.Sleep(50 * time.Millisecond)
-			}
-			if ts := g.Status().Targets[0]; !ts.Suspect && !ts.Out {
-				t.Fatalf("target %+v", ts)
-			}
+				ts := g.Status().Targets[0]
+				return ts.Suspect || ts.Out
+			})
 			end()
 			waitFor(t, "the server is back", func() bool {
 				ts := g.Status().Targets[0]
@@ -201,8 +197,8 @@ func TestPacketsWhileAllAreOut(t *testing.T) {
 		}
 		asking.Wait()
 	}
-	flood(20)
 	waitFor(t, "both are out", func() bool {
+		flood(20)
 		st := g.Status()
 		return st.Targets[0].Out && st.Targets[1].Out
 	})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/forwarder/upstream"
 	"github.com/nodens-dns/nodens/forwarder/wire"
 )
@@ -80,7 +81,7 @@ type server struct {
 
 func serve(t testing.TB, script func(*request)) *server {
 	t.Helper()
-	return serveAt(t, netip.MustParseAddrPort("127.0.0.1:0"), script)
+	return serveAt(t, space.Free(t), script)
 }
 
 func serveAt(t testing.TB, at netip.AddrPort, script func(*request)) *server {
@@ -263,16 +264,16 @@ func group(t testing.TB, cfg upstream.Config, table upstream.Table) *upstream.Gr
 // checkLeaks fails when a goroutine of the package is left.
 func checkLeaks(t testing.TB) {
 	t.Helper()
-	var stacks string
-	for range 100 {
-		buf := make([]byte, 1<<20)
-		stacks = string(buf[:runtime.Stack(buf, true)])
+	buf := make([]byte, 1<<20)
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		stacks := string(buf[:runtime.Stack(buf, true)])
 		if !strings.Contains(stacks, "forwarder/upstream.(*") {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
+		if time.Now().After(end) {
+			t.Fatalf("goroutines are left after Close:\n%s", stacks)
+		}
 	}
-	t.Errorf("goroutines are left after Close:\n%s", stacks)
 }
 
 // plain puts servers into one tier, in order.
@@ -329,11 +330,9 @@ func mustAnswer(t testing.TB, g *upstream.Group, name string, code wire.RCode) (
 // waitFor waits until the condition holds.
 func waitFor(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for range 1000 {
-		if ok() {
-			return
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain: %s", what)
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
-	t.Fatalf("waited in vain: %s", what)
 }

@@ -327,7 +327,7 @@ func TestSimulatedPause(t *testing.T) {
 	for _, tt := range []struct {
 		rate float64
 		lost float64 // part of all, at most: what comes in the pause is more than fits
-	}{{600, 0.0002}, {800, 0.05}} {
+	}{{600, 0.001}, {800, 0.05}} { // at the lower rate one of 20 runs loses one query
 		w := simWorld{
 			rates: []float64{tt.rate, tt.rate, tt.rate}, length: 14 * time.Second,
 			half: func(servers []*simServer) {
@@ -435,8 +435,8 @@ func TestSimulatedLoss(t *testing.T) {
 	lost := r.lost
 	r.lost = 0
 	r.check(t, fmt.Sprintf("2 %% loss each way (%d lost)", lost), 400*time.Millisecond)
-	// Three attempts leave 6 of 100000; the bound is thrice that.
-	if lost*5000 > r.asked {
+	// Three attempts leave 6 of 100000, here 3; one run of ten million has more than 16.
+	if lost*3000 > r.asked {
 		t.Errorf("%d of %d lost", lost, r.asked)
 	}
 }

@@ -19,7 +19,6 @@ func TestRemovedFailsOver(t *testing.T) {
 	leaving := serve(t, func(*request) { entered <- struct{}{} })
 	staying := serve(t, good(t))
 	cfg := inOrder
-	cfg.RetryMin, cfg.RetryMax = 3*time.Second, 3*time.Second
 	cfg.RemoveLinger = 1500 * time.Millisecond
 	g := group(t, cfg, plain(leaving, staying))
 	done := make(chan time.Duration)
@@ -29,7 +28,7 @@ func TestRemovedFailsOver(t *testing.T) {
 	}()
 	<-entered
 	g.Update(plain(staying))
-	if took := <-done; took > time.Second {
+	if took := <-done; took > soon {
 		t.Errorf("took %v: it waited for the retry time", took)
 	}
 	st := g.Status()
@@ -46,7 +45,9 @@ func TestRemovedMayStillAnswer(t *testing.T) {
 		<-removed
 		r.reply(t, dns.RcodeSuccess)
 	})
-	g := group(t, inOrder, plain(s))
+	cfg := inOrder
+	cfg.RemoveLinger = time.Minute
+	g := group(t, cfg, plain(s))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -82,9 +83,7 @@ func TestNotReadyFailsOver(t *testing.T) {
 	entered := make(chan struct{}, 1)
 	a := serve(t, func(*request) { entered <- struct{}{} })
 	b := serve(t, good(t))
-	cfg := inOrder
-	cfg.RetryMin, cfg.RetryMax = 2*time.Second, 2*time.Second
-	g := group(t, cfg, plain(a, b))
+	g := group(t, inOrder, plain(a, b))
 	done := make(chan time.Duration)
 	go func() {
 		_, took := mustAnswer(t, g, "a.test", wire.NoError)
@@ -94,7 +93,7 @@ func TestNotReadyFailsOver(t *testing.T) {
 	table := plain(a, b)
 	table.Tiers[upstream.ClusterTier][0].State = upstream.NotReady
 	g.Update(table)
-	if took := <-done; took > time.Second {
+	if took := <-done; took > soon {
 		t.Errorf("took %v: it waited for the retry time", took)
 	}
 }
