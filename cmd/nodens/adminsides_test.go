@@ -16,12 +16,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nodens-dns/nodens/bench/space"
 )
 
-// freePort is a TCP port of 127.0.0.1 that nobody has now.
+// freePort is a TCP port that nobody has now at any address.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", ":0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,18 +50,18 @@ func getFrom(t *testing.T, client *http.Client, url string) (status int, body st
 
 // The further addresses serve what they are for and nothing else.
 func TestHTTPSides(t *testing.T) {
-	metrics, health, secure := freePort(t), freePort(t), freePort(t)
+	metrics, health, secure := freePort(t), space.Free(t), space.Free(t)
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	writeCertificate(t, cert, key, "first")
 	serve(t, "listen: [127.0.0.1:0]\nroutes: [{zones: [.], servers: [127.0.0.1:9]}]\n") // beside another
 	path := filepath.Join(dir, "nodens.yaml")
 	write(t, path, fmt.Sprintf("version: v1\nlisten: [127.0.0.1:0]\nroutes: [{zones: [.], servers: [127.0.0.1:9]}]\n"+
-		"admin: {address: 127.0.0.1:0, metrics: [\":%s\"], health: [\"127.0.0.1:%s\"], metricsTLS: {listen: [\"127.0.0.1:%s\"], certFile: %s, keyFile: %s}}\n",
+		"admin: {address: 127.0.0.1:0, metrics: [\":%s\"], health: [%q], metricsTLS: {listen: [%q], certFile: %s, keyFile: %s}}\n",
 		metrics, health, secure, cert, key))
 	serveFile(t, path)
-	plain := &http.Client{Timeout: 5 * time.Second}
-	over := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
+	plain := &http.Client{Timeout: patience}
+	over := &http.Client{Timeout: patience, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true,
 	}}
 	for _, test := range []struct {
@@ -71,10 +73,10 @@ func TestHTTPSides(t *testing.T) {
 		{plain, "http://127.0.0.1:" + metrics + "/metrics", 200, "nodens_ready 1"},
 		{plain, "http://127.0.0.1:" + metrics + "/statusz", 404, ""},
 		{plain, "http://127.0.0.1:" + metrics + "/debug/pprof/", 404, ""},
-		{plain, "http://127.0.0.1:" + health + "/health", 200, "OK"},
-		{plain, "http://127.0.0.1:" + health + "/ready", 200, "ready"},
-		{plain, "http://127.0.0.1:" + health + "/metrics", 404, ""},
-		{over, "https://127.0.0.1:" + secure + "/metrics", 200, "nodens_ready 1"},
+		{plain, "http://" + health.String() + "/health", 200, "OK"},
+		{plain, "http://" + health.String() + "/ready", 200, "ready"},
+		{plain, "http://" + health.String() + "/metrics", 404, ""},
+		{over, "https://" + secure.String() + "/metrics", 200, "nodens_ready 1"},
 	} {
 		if status, body := getFrom(t, test.client, test.url); status != test.status || !strings.Contains(body, test.body) {
 			t.Errorf("%s: %d %q", test.url, status, cut(body))
@@ -82,7 +84,7 @@ func TestHTTPSides(t *testing.T) {
 	}
 	writeCertificate(t, cert, key, "second")
 	await(t, "the renewed certificate", func() bool {
-		conn, err := tls.Dial("tcp", "127.0.0.1:"+secure, &tls.Config{InsecureSkipVerify: true})
+		conn, err := tls.Dial("tcp", secure.String(), &tls.Config{InsecureSkipVerify: true})
 		if err != nil {
 			return false
 		}

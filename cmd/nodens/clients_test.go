@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -41,17 +40,6 @@ func installed(programs ...string) bool {
 		}
 	}
 	return true
-}
-
-// freeAddress is an address on which nothing listens, by UDP or TCP.
-func freeAddress(t *testing.T, ip string) netip.AddrPort {
-	t.Helper()
-	l, err := net.Listen("tcp", net.JoinHostPort(ip, "0"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).AddrPort()
 }
 
 // startProcess starts a program that ends with the test.
@@ -98,7 +86,7 @@ func startCoreDNS(t *testing.T) netip.AddrPort {
 	t.Helper()
 	binary := os.Getenv("NODENS_COREDNS")
 	space.Needs(t, "coredns", binary != "" && installed(binary))
-	dir, at := t.TempDir(), freeAddress(t, "127.0.0.1")
+	dir, at := t.TempDir(), space.Free(t)
 	var zone strings.Builder
 	zone.WriteString(clusterZone)
 	for i := range 200 {
@@ -118,13 +106,13 @@ func startCoreDNS(t *testing.T) netip.AddrPort {
 func untilAnswers(t *testing.T, at netip.AddrPort) {
 	t.Helper()
 	m := new(dns.Msg).SetQuestion("web.default.svc.cluster.local.", dns.TypeA)
-	for limit := time.Now().Add(20 * time.Second); time.Now().Before(limit); time.Sleep(50 * time.Millisecond) {
+	for limit := time.Now().Add(patience); time.Now().Before(limit); time.Sleep(50 * time.Millisecond) {
 		c := dns.Client{Timeout: time.Second}
 		if r, _, err := c.Exchange(m, at.String()); err == nil && r.Rcode == dns.RcodeSuccess {
 			return
 		}
 	}
-	t.Fatalf("%v did not answer within 20 s", at)
+	t.Fatalf("%v did not answer within %v", at, patience)
 }
 
 // startNodens starts the daemon as a process of its own in front of a server.
@@ -141,7 +129,7 @@ func startNodens(t *testing.T, listen, server netip.AddrPort) *exec.Cmd {
 // use, and sees that the answers are CoreDNS's own.
 func TestClients(t *testing.T) {
 	server := startCoreDNS(t)
-	at := freeAddress(t, "127.0.0.1")
+	at := space.Free(t)
 	startNodens(t, at, server)
 	ip, port := at.Addr().String(), fmt.Sprint(at.Port())
 	tests := []struct {
@@ -184,7 +172,7 @@ func TestClients(t *testing.T) {
 
 func runClient(t *testing.T, attr *syscall.SysProcAttr, name string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	c := exec.CommandContext(ctx, name, args...)
 	c.SysProcAttr = attr
@@ -198,7 +186,7 @@ func runClient(t *testing.T, attr *syscall.SysProcAttr, name string, args ...str
 func TestDnsperf(t *testing.T) {
 	space.Needs(t, "dnsperf", installed("dnsperf"))
 	server := startCoreDNS(t)
-	at := freeAddress(t, "127.0.0.1")
+	at := space.Free(t)
 	startNodens(t, at, server)
 	var queries strings.Builder
 	for i := range 60 {
@@ -220,7 +208,7 @@ func TestDnsperf(t *testing.T) {
 // TestGoResolver asks with the resolver of Go's own library.
 func TestGoResolver(t *testing.T) {
 	server := startCoreDNS(t)
-	at := freeAddress(t, "127.0.0.1")
+	at := space.Free(t)
 	startNodens(t, at, server)
 	r := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		var d net.Dialer
@@ -246,7 +234,7 @@ func TestGlibc(t *testing.T) {
 	space.Needs(t, "root", os.Geteuid() == 0)
 	space.Needs(t, "getent", installed("unshare", "getent", "mount"))
 	server := startCoreDNS(t)
-	at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, byte(64 + rand.IntN(128)), byte(rand.IntN(256)), 1}), 53)
+	at := netip.AddrPortFrom(space.Free(t).Addr(), 53)
 	startNodens(t, at, server)
 	conf := filepath.Join(t.TempDir(), "resolv.conf")
 	write(t, conf, "nameserver "+at.Addr().String()+"\nsearch default.svc.cluster.local svc.cluster.local cluster.local\noptions ndots:5\n")

@@ -278,7 +278,7 @@ func nodensRival(t *testing.T) *rival {
 func coreDNSRival(t *testing.T) *rival {
 	binary := os.Getenv("NODENS_COREDNS")
 	space.Needs(t, "coredns", binary != "" && installed(binary))
-	server, at, path := dnstest.Serve(t, authority(t)), freeAddress(t, "127.0.0.1"), filepath.Join(t.TempDir(), "Corefile")
+	server, at, path := dnstest.Serve(t, authority(t)), space.Free(t), filepath.Join(t.TempDir(), "Corefile")
 	write(t, path, fmt.Sprintf(".:%d {\n bind %s\n cache\n forward . %s\n}\n", at.Port(), at.Addr(), server.Addr()))
 	startProcess(t, new(bytes.Buffer), nil, binary, "-conf", path)
 	untilAnswers(t, at)
@@ -286,7 +286,7 @@ func coreDNSRival(t *testing.T) *rival {
 }
 
 func unboundRival(t *testing.T) *rival {
-	server, at, dir := dnstest.Serve(t, authority(t)), freeAddress(t, "127.0.0.1"), t.TempDir()
+	server, at, dir := dnstest.Serve(t, authority(t)), space.Free(t), t.TempDir()
 	write(t, filepath.Join(dir, "unbound.conf"), fmt.Sprintf(`server:
  interface: %s@%d
  username: ""

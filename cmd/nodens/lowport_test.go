@@ -59,7 +59,7 @@ func TestLowPortWithoutRoot(t *testing.T) {
 // servesAt starts this program under setpriv and asks it something.
 func servesAt(t *testing.T, address string, args []string) error {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
 	c := exec.CommandContext(ctx, "setpriv", args...)
 	c.Env = append(os.Environ(), "NODENS_TEST_MAIN=1")

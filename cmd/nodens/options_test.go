@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
@@ -23,7 +22,7 @@ func TestLocalAnswers(t *testing.T) {
 		t.Helper()
 		query := new(dns.Msg).SetQuestion("a.example.", dns.TypeA)
 		change(query)
-		reply, _, err := (&dns.Client{Timeout: 5 * time.Second}).Exchange(query, h.address(0).String())
+		reply, _, err := (&dns.Client{Timeout: patience}).Exchange(query, h.address(0).String())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,8 +37,8 @@ func TestLocalAnswers(t *testing.T) {
 	if len(reply.Answer) != 1 || !strings.Contains(reply.Answer[0].String(), "no secret") {
 		t.Errorf("version.bind: %v", reply)
 	}
-	if n := up.asked.Load(); n != 1 {
-		t.Errorf("the server was asked %d times, want once", n)
+	if up.sawName("x.corp.example.") || up.sawName("version.bind.") {
+		t.Error("the server was asked for what is answered here")
 	}
 }
 

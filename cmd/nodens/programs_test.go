@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/forwarder/dnstest"
@@ -120,7 +119,7 @@ func present(t *testing.T, what string) bool {
 
 // lookUp is what this test binary does as the Go program.
 func lookUp(name string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	found, err := net.DefaultResolver.LookupIPAddr(ctx, name)
 	var failure *net.DNSError
@@ -195,13 +194,13 @@ func (l *looker) serve(t *testing.T) {
 }
 
 // play takes the program through all situations. How long others' programs wait
-// is not ours to say: what a busy machine spoiled is tried again, twice, with a
+// is not ours to say: what a busy machine spoiled is tried again, some times, with a
 // name that nobody has asked for.
 func (l *looker) play(t *testing.T) {
 	t.Helper()
 	for _, s := range l.situations {
 		var failure string
-		for try := range 3 {
+		for try := range 5 {
 			if failure = l.meet(s, fmt.Sprintf("%s.try%d.test.", s.Name, try)); failure == "" {
 				break
 			}
@@ -237,7 +236,7 @@ func (l *looker) meet(s dnstest.Situation, name string) string {
 
 // lookUp runs the program.
 func (l *looker) lookUp(name string) string {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	args := append([]string{"--mount", "sh", "-c", `mount --bind "$0" /etc/resolv.conf && exec "$@"`, l.conf}, l.command...)
 	c := exec.CommandContext(ctx, "unshare", append(args, name)...)

@@ -37,7 +37,7 @@ func TestPathologicalFiles(t *testing.T) {
 				if status != 1 || !strings.Contains(out.String(), path+" "+want) {
 					t.Errorf("%q: status %d, %.200q; want it to say %q", args, status, &out, want)
 				}
-			case <-time.After(10 * time.Second):
+			case <-time.After(patience):
 				t.Fatalf("%q hangs", args)
 			}
 		}

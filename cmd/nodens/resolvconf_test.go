@@ -91,7 +91,7 @@ func expect(t *testing.T, published <-chan []netip.AddrPort, want ...string) {
 		if diff := cmp.Diff(addrPorts(want...), got, byValue()); diff != "" {
 			t.Errorf("published (-want +got):\n%s", diff)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatalf("nothing was published, want %v", want)
 	}
 }
@@ -182,7 +182,7 @@ func TestResolvConfIsPolled(t *testing.T) {
 // await waits until done, for a generous time.
 func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("waited in vain for %s", what)
 		}

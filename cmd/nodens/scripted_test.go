@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,7 +15,7 @@ import (
 
 // scripted is a DNS server on a port of 127.0.0.N, over UDP and TCP. Names tell it
 // what to answer: nx... does not exist, big... has many addresses, every other
-// has address 192.0.2.N with the server's own N.
+// has address 192.0.2.N with the server's own N, or 198.51.100.N once it changed.
 type scripted struct {
 	address netip.AddrPort
 	own     byte
@@ -22,6 +23,15 @@ type scripted struct {
 	asked   atomic.Int64
 	edns    atomic.Int64
 	silent  atomic.Bool
+	// changed tells what is from memory and what is not. To count questions does
+	// not: on a slow machine one is put again.
+	changed atomic.Bool
+	names   sync.Map // that were asked for
+}
+
+func (s *scripted) sawName(name string) bool {
+	_, saw := s.names.Load(name)
+	return saw
 }
 
 func newScripted(t *testing.T, own byte, delay time.Duration) *scripted {
@@ -69,6 +79,7 @@ func bindBoth(t *testing.T, address string) (net.PacketConn, net.Listener) {
 
 func (s *scripted) ServeDNS(w dns.ResponseWriter, query *dns.Msg) {
 	s.asked.Add(1)
+	s.names.Store(strings.ToLower(query.Question[0].Name), true)
 	if s.silent.Load() {
 		return
 	}
@@ -87,10 +98,14 @@ func (s *scripted) ServeDNS(w dns.ResponseWriter, query *dns.Msg) {
 	case strings.HasPrefix(lower, "big"):
 		count = 200
 	}
+	network := net.IPv4(192, 0, 2, 0).To4()
+	if s.changed.Load() {
+		network = net.IPv4(198, 51, 100, 0).To4()
+	}
 	for i := range count {
 		reply.Answer = append(reply.Answer, &dns.A{
 			Hdr: dns.RR_Header{Name: name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 60},
-			A:   net.IPv4(192, 0, 2+byte(i), s.own),
+			A:   net.IPv4(network[0], network[1], network[2]+byte(i), s.own),
 		})
 	}
 	if w.RemoteAddr().Network() == "udp" {
@@ -110,7 +125,7 @@ func ask(t *testing.T, proto string, to netip.AddrPort, name string, edns uint16
 	if edns > 0 {
 		query.SetEdns0(edns, false)
 	}
-	client := &dns.Client{Net: proto, Timeout: 5 * time.Second}
+	client := &dns.Client{Net: proto, Timeout: patience}
 	reply, _, err := client.Exchange(query, to.String())
 	if err != nil {
 		t.Fatalf("%s over %s at %s: %v", name, proto, to, err)

@@ -29,6 +29,9 @@ type house struct {
 	err  chan error
 }
 
+// patience is a bound that no machine is too slow for.
+const patience = time.Minute
+
 const head = "version: v1\nadmin: {address: 127.0.0.1:0}\n"
 
 // serve starts a daemon with the configuration and waits until it is ready.
@@ -78,7 +81,7 @@ func (h *house) end() error {
 	select {
 	case err := <-h.err:
 		return err
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		return errors.New("it does not end")
 	}
 }
@@ -107,11 +110,9 @@ func TestServe(t *testing.T) {
 	v4, v6 := h.address(0), h.address(1)
 
 	h.expect("udp", v4, "a.example.", 0, "NOERROR 192.0.2.7")
+	up.changed.Store(true) // from memory it is what it was
 	h.expect("tcp", v4, "a.example.", 0, "NOERROR 192.0.2.7")
 	h.expect("udp", v6, "A.Example.", 1232, "NOERROR 192.0.2.7")
-	if n := up.asked.Load(); n != 1 {
-		t.Errorf("the server was asked %d times, want once and then answers from memory", n)
-	}
 	h.expect("udp", v4, "nx.example.", 0, "NXDOMAIN")
 	h.expect("udp", v4, "localhost.", 0, "NOERROR 127.0.0.1")
 	h.expect("udp", v4, "x.onion.", 0, "NXDOMAIN")
@@ -207,7 +208,7 @@ type crowd struct {
 }
 
 func (l *crowd) client(t *testing.T, proto string, id int) {
-	client := &dns.Client{Net: proto, Timeout: 5 * time.Second}
+	client := &dns.Client{Net: proto, Timeout: patience}
 	conn, err := client.Dial(l.to.String())
 	if err != nil {
 		t.Error(err)

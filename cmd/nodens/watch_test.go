@@ -134,7 +134,7 @@ func TestDnstap(t *testing.T) {
 			if m.GetSocketProtocol() == format.SocketProtocol_TCP {
 				overTCP++
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(patience):
 			t.Fatalf("%d queries and %d replies are told", queries, replies)
 		}
 	}

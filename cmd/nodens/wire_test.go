@@ -75,7 +75,7 @@ func TestPeerAndVerdict(t *testing.T) {
 func TestStaleAnswers(t *testing.T) {
 	up := newScripted(t, 4, 0)
 	config := func(maxStale string) string {
-		return fmt.Sprintf("listen: [127.0.0.1:0]\ncache: {maxStale: %s}\nroutes: [{zones: [.], servers: [%q], timeout: 100ms, cache: {maxTTL: 1s}}]\n", maxStale, up.address)
+		return fmt.Sprintf("listen: [127.0.0.1:0]\ncache: {maxStale: %s}\nroutes: [{zones: [.], servers: [%q], timeout: 2s, cache: {maxTTL: 1s}}]\n", maxStale, up.address)
 	}
 	with, without := serve(t, config("1h")), serve(t, config("0s"))
 	for _, h := range []*house{with, without} {
