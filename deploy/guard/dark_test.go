@@ -9,7 +9,7 @@ import (
 
 // The bounds of these tests are wider than what is promised: the machine may be busy
 // with something else. What was measured is logged.
-const wide = 15 * time.Second
+const wide = time.Minute
 
 // TestServeDies kills, stops and replaces serve: somebody answers at all times.
 func TestServeDies(t *testing.T) {
@@ -23,7 +23,7 @@ func TestServeDies(t *testing.T) {
 		first.kill()
 		until(t, "killed, node", n.Space, behind, wide)
 		expect(t, "killed, pod", n.pod, behind)
-		if got := ask(n.pod, "tcp", time.Second); got != behind {
+		if got := ask(n.pod, "tcp", wide); got != behind {
 			t.Errorf("killed, pod over TCP: %s answers", got)
 		}
 
@@ -179,7 +179,7 @@ func TestLeftovers(t *testing.T) {
 			t.Fatal("the link of a node-cache that serves is gone")
 		}
 		living.kill()
-		eventually(t, "the link of a dead node-cache goes", 15*time.Second, func() bool { return !strings.Contains(n.links(t), "nodelocaldns") })
+		eventually(t, "the link of a dead node-cache goes", wide, func() bool { return !strings.Contains(n.links(t), "nodelocaldns") })
 	})
 }
 

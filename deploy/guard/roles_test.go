@@ -131,7 +131,7 @@ func playServe(ctx context.Context, folder, instance string, sockets int) error 
 	client.Sockets(udp, tcp)
 	fmt.Println("ready")
 	<-ctx.Done()
-	leave, cancel := context.WithTimeout(context.Background(), time.Second)
+	leave, cancel := context.WithTimeout(context.Background(), wide)
 	defer cancel()
 	client.Leave(leave)
 	return nil
@@ -142,7 +142,7 @@ type ice struct{ atomic.Int32 }
 
 // obey freezes when a signal says so, as long as the process lives.
 func (f *ice) obey() {
-	signals := make(chan os.Signal, 1)
+	signals := make(chan os.Signal, 9) // none is dropped while nobody reads them
 	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGHUP)
 	go func() {
 		for s := range signals {
@@ -171,7 +171,7 @@ func sharing() *net.ListenConfig {
 
 // listenShared waits until the address is there.
 func listenShared(at netip.AddrPort) (net.PacketConn, error) {
-	for limit := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for limit := time.Now().Add(wide); ; time.Sleep(10 * time.Millisecond) {
 		conn, err := sharing().ListenPacket(context.Background(), "udp", at.String())
 		if err == nil || time.Now().After(limit) {
 			return conn, err
