@@ -134,11 +134,11 @@ func (p *site) killed() {
 			return p.asks(p.Routed, network, ownAddress, "kubernetes.default.svc.cluster.local.", "10.96.0.1") == nil
 		})
 	}
-	if page := p.metrics(9254); !has(page, "nodens_fallback_packets_total") {
-		p.t.Errorf("the fallback took nothing:\n%s", page)
-	}
-	// While the pod is not ready, an update would not wait for its successor.
-	p.rounds("the daemon is started anew", func() bool { return p.kubelet.Ready("nodens") && p.rolled("nodens") })
+	p.until("the fallback is counted", func() bool { return has(p.metrics(9254), "nodens_fallback_packets_total") })
+	// While the controller takes the pod for one that does not serve, an update would not
+	// wait for its successor.
+	p.rounds("the controller knows of the end", func() bool { return !p.rolled("nodens") })
+	p.rounds("the daemon is started anew", func() bool { return p.rolled("nodens") })
 }
 
 // updated replaces the pod by one that starts beside it.
@@ -148,9 +148,7 @@ func (p *site) updated() {
 	streams := []*stream{p.ask("a pod", p.Routed, ownAddress), p.ask("a pod on the bridge", p.Bridged, ownAddress), p.ask("the node", p.Space, ownAddress)}
 	p.change("nodens", "1")
 	p.rounds("the DaemonSet is rolled out again", func() bool { return p.rolled("nodens") && p.kubelet.Alone("nodens") })
-	for _, st := range streams {
-		st.stopWithout()
-	}
+	p.nothingLost(streams...)
 	if now := p.kubelet.Container("nodens", "nodens").ID; now == old {
 		p.t.Errorf("%s still runs", old)
 	}

@@ -131,7 +131,10 @@ func (p *site) stubDomains() {
 	})
 	p.until("the stub domain is as it was", stub)
 	p.must(maps.Delete(p.t.Context(), m.Name, metav1.DeleteOptions{}))
-	p.rounds("the stub domain is gone", func() bool { return !stub() })
+	p.rounds("the stub domain is gone", func() bool {
+		number++
+		return p.asks(p.Routed, "udp", ownAddress, fmt.Sprintf("n%d.corp.example.", number), "203.0.113.80") == nil
+	})
 }
 
 // rolls replaces the pod, and meanwhile gives its account the right to watch endpoints.
@@ -157,7 +160,7 @@ func (p *site) rolls() {
 		p.t.Errorf("%s still runs", old)
 	}
 	p.answers(ownAddress, clusterAddress)
-	at.stopWithout()
+	p.nothingLost(at)
 	// Nobody else has this address: it is lost what is asked between the two pods, as
 	// it is with node-cache.
 	if c := own.stop(); c.Wrong+c.ServFail > 0 || c.Right == 0 {

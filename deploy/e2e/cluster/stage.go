@@ -54,14 +54,15 @@ func (c *Cluster) Stage(t testing.TB) *Stage {
 	return s
 }
 
-// System is a stage in the namespace of the cluster itself, for one test at a time. Its
-// pods are removed too.
+// System is a stage in the namespace of the cluster itself, for one test at a time. All
+// pods and slices that are there at its end are removed too.
 func (c *Cluster) System(t testing.TB) *Stage {
 	t.Helper()
 	s := c.stage(t)
 	s.Namespace = metav1.NamespaceSystem
+	t.Cleanup(s.removeSlices)
 	t.Cleanup(s.clean)
-	t.Cleanup(s.removeAll)
+	t.Cleanup(s.removePods)
 	return s
 }
 
@@ -69,14 +70,19 @@ func (c *Cluster) stage(t testing.TB) *Stage {
 	return &Stage{t: t, cluster: c, number: c.stages.Add(1), pods: make(map[string]*corev1.Pod)}
 }
 
-// removeAll removes the pods that were made here, at once.
-func (s *Stage) removeAll() {
+// removePods removes the pods of the namespace at once.
+func (s *Stage) removePods() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	var now int64
-	for name := range s.pods {
-		_ = s.cluster.Admin.CoreV1().Pods(s.Namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &now})
-	}
+	_ = s.cluster.Admin.CoreV1().Pods(s.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{})
+}
+
+// removeSlices does what the garbage collector does when Services are gone.
+func (s *Stage) removeSlices() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	_ = s.cluster.Admin.DiscoveryV1().EndpointSlices(s.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 }
 
 // clean removes the Nodes and, when the test failed, tells how things stood.

@@ -143,16 +143,6 @@ func (k *Kubelet) Container(pod, name string) *container.Container {
 	return c.process
 }
 
-// Ready tells whether all pods whose names begin so are, as the API server was told.
-func (k *Kubelet) Ready(pod string) bool {
-	for _, p := range k.pods {
-		if strings.HasPrefix(p.object.Name, pod) && !p.ready() {
-			return false
-		}
-	}
-	return true
-}
-
 // Live asks a container's liveness probe, once.
 func (k *Kubelet) Live(pod, name string) error {
 	k.t.Helper()
