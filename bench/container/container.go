@@ -28,6 +28,8 @@ type Config struct {
 	// NoNewPrivileges and ReadOnlyRoot are as in a securityContext, where the first is
 	// called allowPrivilegeEscalation and turned around. Default: false.
 	NoNewPrivileges, ReadOnlyRoot bool
+	// Confined gives it the engine's list of system calls, RuntimeDefault. Default: all.
+	Confined bool
 	// Mounts are its volumes.
 	Mounts []Mount
 	// Memory is its limit in bytes. Default: none.

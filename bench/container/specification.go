@@ -17,6 +17,22 @@ func (c *Config) specification(root string) object {
 	for _, name := range c.Capabilities {
 		capabilities = append(capabilities, "CAP_"+name)
 	}
+	linux := object{
+		"namespaces": []object{
+			{"type": "pid"},
+			{"type": "ipc"},
+			{"type": "uts"},
+			{"type": "mount"},
+			{"type": "network", "path": fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), c.Space.FD())},
+		},
+		"resources": c.resources(),
+		// Who is not privileged cannot change the kernel's settings.
+		"readonlyPaths": []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"},
+		"maskedPaths":   []string{"/proc/kcore", "/proc/keys", "/proc/timer_list", "/sys/firmware"},
+	}
+	if c.Confined {
+		linux["seccomp"] = allowed()
+	}
 	return object{
 		"ociVersion": "1.0.2",
 		"process": object{
@@ -27,19 +43,7 @@ func (c *Config) specification(root string) object {
 		},
 		"root":   object{"path": root, "readonly": c.ReadOnlyRoot},
 		"mounts": c.mounts(),
-		"linux": object{
-			"namespaces": []object{
-				{"type": "pid"},
-				{"type": "ipc"},
-				{"type": "uts"},
-				{"type": "mount"},
-				{"type": "network", "path": fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), c.Space.FD())},
-			},
-			"resources": c.resources(),
-			// Who is not privileged cannot change the kernel's settings.
-			"readonlyPaths": []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"},
-			"maskedPaths":   []string{"/proc/kcore", "/proc/keys", "/proc/timer_list", "/sys/firmware"},
-		},
+		"linux":  linux,
 	}
 }
 

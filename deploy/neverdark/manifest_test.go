@@ -5,14 +5,15 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/nodens-dns/nodens/bench/container"
 )
 
-// container is what of a container in a manifest decides how it is run.
-type container struct {
+// manifested is what of a container in a manifest decides how it is run.
+type manifested struct {
 	Name         string
 	Args         []string
 	Security     security `yaml:"securityContext"`
@@ -55,22 +56,18 @@ func (s security) keepsPrivileges() bool {
 func (s security) confined() bool { return s.SeccompProfile.Type == "RuntimeDefault" }
 
 // capabilities are those of the engine, unless all of them are dropped, and its own.
-func (s security) capabilities() (list []string) {
-	names := s.Capabilities.Add
-	if !slices.Contains(s.Capabilities.Drop, "ALL") {
-		names = append(strings.Fields("AUDIT_WRITE CHOWN DAC_OVERRIDE FOWNER FSETID KILL MKNOD NET_BIND_SERVICE NET_RAW SETFCAP SETGID SETPCAP SETUID SYS_CHROOT"), names...)
+func (s security) capabilities() []string {
+	if slices.Contains(s.Capabilities.Drop, "ALL") {
+		return s.Capabilities.Add
 	}
-	for _, name := range names {
-		list = append(list, "CAP_"+name)
-	}
-	return list
+	return append(container.DefaultCapabilities(), s.Capabilities.Add...)
 }
 
 // pod is the template of a DaemonSet.
 type pod struct {
-	Security       security    `yaml:"securityContext"`
-	InitContainers []container `yaml:"initContainers"`
-	Containers     []container
+	Security       security     `yaml:"securityContext"`
+	InitContainers []manifested `yaml:"initContainers"`
+	Containers     []manifested
 }
 
 // readManifest finds the pod of the DaemonSet in a manifest of ours.
@@ -100,7 +97,7 @@ func readManifest(t *testing.T, path string) pod {
 }
 
 // find is a container of the pod with the pod's settings where it has none.
-func (p pod) find(t *testing.T, name string) container {
+func (p pod) find(t *testing.T, name string) manifested {
 	t.Helper()
 	for _, c := range append(p.InitContainers, p.Containers...) {
 		if c.Name != name {
@@ -118,5 +115,5 @@ func (p pod) find(t *testing.T, name string) container {
 		return c
 	}
 	t.Fatalf("the pod has no container %s", name)
-	return container{}
+	return manifested{}
 }

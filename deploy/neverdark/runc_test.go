@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/nodens-dns/nodens/bench/container"
 	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/deploy/hostnet"
 )
@@ -113,7 +114,7 @@ func (c *running) expectProbes(t *testing.T) {
 	for _, probe := range []string{"live", "ready"} {
 		var err error
 		for limit := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-			if err = c.exec("/nodens", "probe", probe); err == nil || time.Now().After(limit) {
+			if _, err = c.Exec(t.Context(), "/nodens", "probe", probe); err == nil || time.Now().After(limit) {
 				break
 			}
 		}
@@ -126,7 +127,7 @@ func (c *running) expectProbes(t *testing.T) {
 // end sends its process a signal and waits until it is gone.
 func (c *running) end(t *testing.T, s syscall.Signal) {
 	t.Helper()
-	if err := syscall.Kill(c.pid(), s); err != nil {
+	if err := syscall.Kill(c.FirstPID(), s); err != nil {
 		t.Fatal(err)
 	}
 	c.wait(t)
@@ -137,15 +138,15 @@ func (c *running) wait(t *testing.T) {
 	select {
 	case <-c.Done():
 	case <-time.After(patience):
-		t.Fatalf("%s does not end", c.id)
+		t.Fatalf("%s does not end", c.ID)
 	}
 }
 
 // stock is the container of node-cache's own manifest: root, what an engine gives it and
 // NET_ADMIN, ports of the host, a file of the host, two ConfigMaps, and a root that it
 // may write to.
-func stock(confined bool) container {
-	c := container{
+func stock(confined bool) manifested {
+	c := manifested{
 		Args:    strings.Fields("-localip 169.254.20.10,10.96.0.10 -conf /etc/Corefile -upstreamsvc kube-dns-upstream -pidfile /tmp/node-cache.pid"),
 		environ: []string{"KUBE_DNS_UPSTREAM_SERVICE_HOST=" + upstream4, "KUBE_DNS_UPSTREAM_SERVICE_PORT=53"},
 	}
@@ -205,12 +206,13 @@ func TestStockManifestRuns(t *testing.T) {
 // the rights of nodens, and without the list.
 func TestConfined(t *testing.T) {
 	n := newNodeAlone(t, hostnet.LinkLocal)
-	r := newRuntime(n)
-	build := exec.Command("go", "build", "-o", filepath.Join(r.dir, "rootfs", "nodens"), "./testdata/tries")
+	binary := filepath.Join(n.dir, "tries")
+	build := exec.Command("go", "build", "-o", binary, "./testdata/tries")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
+	r := &runtime{n, container.NewImage(t, n.dir, binary)}
 	serve := readManifest(t, filepath.Join("..", "manifests", "link-local.yaml")).find(t, "nodens")
 	confined := r.toEnd(t, serve, n.Space)
 	serve.Security.SeccompProfile.Type = "Unconfined"
@@ -234,7 +236,7 @@ func TestConfined(t *testing.T) {
 
 // toEnd runs a container to its end, and returns what it said: a word, and what became
 // of it.
-func (r *runtime) toEnd(t *testing.T, c container, network space.Space) map[string]string {
+func (r *runtime) toEnd(t *testing.T, c manifested, network space.Space) map[string]string {
 	t.Helper()
 	one := r.run(c, network)
 	one.wait(t)
@@ -245,7 +247,7 @@ func (r *runtime) toEnd(t *testing.T, c container, network space.Space) map[stri
 		}
 	}
 	if said["getpid"] == "" {
-		t.Fatalf("%s said:\n%s", one.id, one.Said())
+		t.Fatalf("%s said:\n%s", one.ID, one.Said())
 	}
 	return said
 }

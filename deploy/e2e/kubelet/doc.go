@@ -11,7 +11,7 @@
 // happens, so that a test can look at a node whose container has just died. ConfigMaps
 // are followed at each round, as a link that leads to another folder.
 //
-// What it does not play: quality of service, seccomp, SELinux, eviction, the delays of a
+// What it does not play: quality of service, SELinux, eviction, the delays of a
 // kubelet (up to a minute for a ConfigMap, a back-off for what crashes) and liveness
 // probes, which a test asks for one by one. An image other than nodens is not run: what
 // it stands for is the caller's.

@@ -28,6 +28,7 @@ func (p *pod) config(spec corev1.Container) container.Config {
 		Capabilities:    capabilities(own.Capabilities),
 		NoNewPrivileges: own.AllowPrivilegeEscalation != nil && !*own.AllowPrivilegeEscalation,
 		ReadOnlyRoot:    own.ReadOnlyRootFilesystem != nil && *own.ReadOnlyRootFilesystem,
+		Confined:        confined(own.SeccompProfile, of.SeccompProfile),
 		Mounts:          p.mounts(spec), Memory: spec.Resources.Limits.Memory().Value(),
 	}
 	for _, must := range []*bool{own.RunAsNonRoot, of.RunAsNonRoot} {
@@ -40,6 +41,14 @@ func (p *pod) config(spec corev1.Container) container.Config {
 		break
 	}
 	return c
+}
+
+// confined tells whether it has the engine's list of system calls.
+func confined(own, of *corev1.SeccompProfile) bool {
+	if own == nil {
+		own = of
+	}
+	return own != nil && own.Type == corev1.SeccompProfileTypeRuntimeDefault
 }
 
 // number is the first that is set, else that of root, whom the image has.

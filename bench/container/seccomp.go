@@ -1,4 +1,4 @@
-package neverdark
+package container
 
 import "strings"
 
