@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha512"
 	"encoding/hex"
 	"fmt"
@@ -36,6 +37,8 @@ type corefileOptions struct {
 	// Environ are the variables of the environment, as NAME=VALUE. The kubelet tells
 	// the addresses of Services in them.
 	Environ []string
+	// Node is the name of the node where the environment has no NODE_NAME. Default none.
+	Node string
 	// IPv6 says that this machine has it: a block without bind is then served there
 	// too.
 	IPv6 bool
@@ -91,7 +94,7 @@ func readCorefile(options corefileOptions, data []byte, kube kubeDNS) (Config, e
 	}
 	c.config.Path = options.Path
 	c.config.Listen = nil
-	c.config.Node.Name, c.config.Node.Zone = options.variable("NODE_NAME"), options.variable("NODE_ZONE")
+	c.config.Node.Name, c.config.Node.Zone = cmp.Or(options.variable("NODE_NAME"), options.Node), options.variable("NODE_ZONE")
 	found, err := caddyfile.Parse(options.Path, bytes.NewReader(data), nil)
 	if err != nil {
 		c.syntax(err)

@@ -84,7 +84,11 @@ func (r *guardRun) run(ctx context.Context) error {
 		task{"guard", g.Run},
 		task{"readiness", func(ctx context.Context) error { return tellReadiness(ctx, g, r.getenv) }},
 	)
-	log.Info("nodens guard has stopped; what it set up stays in force", zap.Bool("removed", r.teardown), zap.Error(err))
+	left := "stays in force"
+	if r.teardown {
+		left = "is removed"
+	}
+	log.Info("nodens guard has stopped; what it set up "+left, zap.Error(err))
 	return err
 }
 

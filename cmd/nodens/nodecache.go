@@ -77,8 +77,18 @@ func newNodeCache(f *nodeCacheFlags, environ []string) (*nodeCache, error) {
 	}
 	return &nodeCache{flags: f, options: corefileOptions{
 		LocalIPs: ips, Upstream: f.upstream, Port: uint16(f.port), MetricsAt: f.prometheusAt,
-		KubeDNS: f.kubeDNS, Environ: environ, IPv6: hasIPv6(),
+		KubeDNS: f.kubeDNS, Environ: environ, IPv6: hasIPv6(), Node: hostName(),
 	}}, nil
+}
+
+// hostName is what the kubelet calls a node unless it was told otherwise. A pod in the
+// host's network has it, too.
+func hostName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	return strings.ToLower(strings.TrimSpace(name))
 }
 
 // corefiles are where a Corefile may be, in this order: the template, the file that
@@ -123,11 +133,12 @@ func (n *nodeCache) first() (c Config, bad, err error) {
 
 // load is every later one.
 func (n *nodeCache) load() (Config, error) {
-	kube, err := readKubeDNS(n.options.KubeDNS)
-	if err != nil {
+	kube, bad := readKubeDNS(n.options.KubeDNS)
+	c, err := n.read(kube)
+	if err := errors.Join(bad, err); err != nil {
 		return Config{}, err
 	}
-	return n.read(kube)
+	return c, nil
 }
 
 func (n *nodeCache) read(kube kubeDNS) (Config, error) {

@@ -448,12 +448,39 @@ func TestNodeCacheConfigMaps(t *testing.T) {
 	if r := look("a mistake in the Corefile"); r.Err == nil || r.Failed != 3 {
 		t.Errorf("%v, failed %d", r.Err, r.Failed)
 	}
+	stubs.set(map[string]string{"stubDomains": "{}}"})
+	if r := look("a mistake in both"); r.Err == nil || !strings.Contains(r.Err.Error(), "stubDomains:1: ") || !strings.Contains(r.Err.Error(), "Corefile.base:1: ") {
+		t.Errorf("both have mistakes, and it says %v", r.Err)
+	}
+	stubs.set(nil)
+	if r := look("a mistake in one again"); r.Err == nil || strings.Contains(r.Err.Error(), "stubDomains") {
+		t.Errorf("the Corefile has a mistake, and it says %v", r.Err)
+	}
 	h.expect("udp", h.address(0), "d.example.", 0, "NOERROR 192.0.2.3")
 	configs.set(map[string]string{"Corefile.base": corefile(other.address)})
 	if r := look("another server"); r.Err != nil {
 		t.Fatal(r.Err)
 	}
 	h.expect("udp", h.address(0), "e.example.", 0, "NOERROR 192.0.2.4")
+}
+
+// node-cache's manifests do not tell the node's name; its own is that of the host.
+func TestNodeCacheKnowsItsNode(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "Corefile")
+	write(t, path, ". {\n bind 127.0.0.1\n forward . 192.0.2.1\n cache\n}\n")
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, environ := range map[string][]string{strings.ToLower(host): nil, "node-1": {"NODE_NAME=node-1"}} {
+		n, err := newNodeCache(&nodeCacheFlags{baseCorefile: path, healthPort: 8080, metricsAt: "0.0.0.0:9353"}, environ)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, _, err := n.first(); err != nil || c.Node.Name != want {
+			t.Errorf("%q: %q, %v, want %q", environ, c.Node.Name, err, want)
+		}
+	}
 }
 
 // configMap is a folder as the kubelet mounts it.
