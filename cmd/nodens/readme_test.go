@@ -3,10 +3,13 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nodens-dns/nodens/bench/space"
 )
 
 // The configurations of the README are good as they are printed.
@@ -90,7 +93,30 @@ func TestSystemdUnits(t *testing.T) {
 			}
 		}
 	}
+	users, err := os.ReadFile(folder + "sysusers.conf")
+	if want := fmt.Sprintf("\nu nodens %d ", c.Host.UID); err != nil || !strings.Contains(string(users), want) {
+		t.Errorf("sysusers.conf lacks %q, error %v", want, err)
+	}
 	if stop := c.StopDelay + c.StopGrace; stop > 9*time.Second {
 		t.Errorf("a stop may take %v, and systemd kills after 10 s", stop)
+	}
+}
+
+// TestSystemdTakesTheUnits: it knows every key and every value in them.
+func TestSystemdTakesTheUnits(t *testing.T) {
+	space.Needs(t, "systemd-analyze", installed("systemd-analyze"))
+	folder := t.TempDir()
+	check := []string{"verify", "--man=no"}
+	for _, unit := range []string{"nodens.service", "nodens-guard.service"} {
+		text, err := os.ReadFile("../../deploy/systemd/" + unit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The program is not where the units expect it.
+		write(t, filepath.Join(folder, unit), strings.ReplaceAll(string(text), "/usr/local/bin/nodens", "/proc/self/exe"))
+		check = append(check, filepath.Join(folder, unit))
+	}
+	if out, err := exec.Command("systemd-analyze", check...).CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
