@@ -141,7 +141,7 @@ func (o *overload) load(c *cluster, part [4]float64, unheard func(int) (world.So
 	}
 	time.Sleep(time.Second)
 	before := daemons[0].status()
-	time.Sleep(space.Form(5*time.Second, 60*time.Second))
+	time.Sleep(space.Form(5*time.Second, 30*time.Second))
 	after := daemons[0].status()
 	o.local, o.events = after.share(before, "node"), after.events()
 	if c.view != nil { // there may be no tier of the node
