@@ -12,11 +12,13 @@ func corednsRuleMetrics() []metric {
 		},
 		{
 			"coredns_template_matches_total", "Questions given a fixed answer, or none for IPv6 addresses, by the zone of the rule.",
-			[]string{"server", "zone", "view", "class", "type"}, readMatches,
+			[]string{"server", "zone", "view", "class", "type"},
+			readMatches,
 		},
 		{
 			"coredns_dns64_requests_translated_total", "Queries answered with IPv6 addresses made of IPv4 ones.",
-			[]string{"server"}, readTranslated,
+			[]string{"server"},
+			readTranslated,
 		},
 	}
 }
