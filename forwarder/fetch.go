@@ -128,13 +128,15 @@ func (f *Forwarder) fail(q *question, z *zone, why, said wire.EDE, now time.Dura
 	return e
 }
 
-// crowded reports whether asking a question is in vain, because its route has
-// as much in flight as it may, and neither is the same being asked nor is there an
-// answer that may stand in. e may be nil. Such a query is answered where it was
-// read: a goroutine and buffers of its own for each of a crowd would have the
-// collector of garbage take the time of all others.
-func (f *Forwarder) crowded(q *question, e *cache.Entry, z *zone) bool {
-	return z.route.busy(1) && (e == nil || !e.Standby(&z.route.Policy, q.from.Received)) && !f.flights.has(q.hash, q.key())
+// turnedAway is the failure of a question whose route has as much in flight as it
+// may, unless the same is being asked. It is told where the query was read: a
+// goroutine and buffers of its own for each of a crowd would have the collector of
+// garbage take the time of all others.
+func (f *Forwarder) turnedAway(q *question, z *zone) (a answer, ok bool) {
+	if !z.route.busy(1) || f.flights.has(q.hash, q.key()) {
+		return a, false
+	}
+	return answered(f.shed(q.key(), z)), true
 }
 
 // shed is the failure of a question that is not asked because too many are.

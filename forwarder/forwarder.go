@@ -182,11 +182,7 @@ func (f *Forwarder) Lookup(dst, query []byte, from Peer) ([]byte, Verdict) {
 	if z.route == nil || refused(&q.Query) {
 		return f.answerLocally(dst, &q, z), Answered
 	}
-	a, ok := f.secondBest(&q, e, z)
-	if !ok && f.crowded(&q, e, z) {
-		a, ok = answered(f.shed(q.key(), z)), true
-	}
-	if ok {
+	if a, ok := f.secondBest(&q, e, z); ok {
 		return f.recall(dst, &q, a, &z.route.Policy), Answered
 	}
 	return nil, Miss

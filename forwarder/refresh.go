@@ -10,8 +10,8 @@ import (
 
 // secondBest is what memory has when it has no answer with time left: e near its
 // end, which is then asked for again; or that the name does not exist, as another
-// question has brought to light; or e after its end, while nobody is to be asked.
-// e may be nil.
+// question has brought to light; or e after its end, while nobody is to be asked;
+// or a failure, when too many are being asked. e may be nil.
 func (f *Forwarder) secondBest(q *question, e *cache.Entry, z *zone) (a answer, ok bool) {
 	now, p := q.from.Received, &z.route.Policy
 	if e != nil && e.Live(now) {
@@ -22,7 +22,7 @@ func (f *Forwarder) secondBest(q *question, e *cache.Entry, z *zone) (a answer, 
 		return a, true
 	}
 	if e == nil || !e.Standby(p, now) {
-		return a, false
+		return f.turnedAway(q, z)
 	}
 	why, resting := e.Resting(now)
 	return answer{entry: e, source: FromStale}, resting && p.MayStandIn(why)

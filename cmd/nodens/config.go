@@ -187,10 +187,9 @@ type LimitsConfig struct {
 	// TCPIdle is how long a connection may say nothing, 1 s to 10 min,
 	// default 10 s.
 	TCPIdle time.Duration
-	// UpstreamInFlight per route, 16 to 65536, default 2048, and an eighth of it
-	// while no server of the route answers anything. Below
-	// MissesInFlight, so that a route whose servers are silent leaves room for
-	// the others' misses. Half as many more may wait for what others asked.
+	// UpstreamInFlight per route, 16 to 65536, default 2048, below MissesInFlight:
+	// silent servers leave room for the misses of other routes, and have an eighth
+	// while they answer nothing. Half as many more may wait for what others asked.
 	UpstreamInFlight int
 	// UDPReplySize is the longest reply over UDP in bytes, 512 to 4096, default
 	// 1232: that fits the smallest IPv6 packet. Longer ones go over TCP.
@@ -235,9 +234,8 @@ type RouteConfig struct {
 	// Otherwise 4 s: the C library of most clients gives up after 5 s.
 	Timeout time.Duration
 	// Probe is the name asked to see how a server is. Default with a topology
-	// kubernetes.default.svc below the cluster's domain, which shows that the
-	// server knows the cluster, and in a pod, where the address of this name is
-	// known, that it is this cluster; otherwise the root.
+	// kubernetes.default.svc below the cluster's domain, whose address a pod is
+	// told: it shows that the server knows this cluster; otherwise the root.
 	Probe string
 	// MixCase asks servers without a topology over UDP in letters of mixed case,
 	// which a forger has to guess. Default true.
