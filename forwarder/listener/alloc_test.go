@@ -9,9 +9,10 @@ import (
 	"github.com/nodens-dns/nodens/forwarder/listener"
 )
 
-// A hit allocates nothing between the two sockets. The client of this test
-// does not allocate either, so that every allocation of the process counts.
-func TestHitAllocatesNothing(t *testing.T) {
+// A hit allocates nothing between the two sockets, nor does a miss over UDP but
+// what its handler does. The client of this test does not allocate either, so that
+// every allocation of the process counts.
+func TestAllocatesNothing(t *testing.T) {
 	const queries = 20_000
 	for _, bind := range []string{"127.0.0.1", "0.0.0.0", "::1", "::"} {
 		t.Run("udp "+bind, func(t *testing.T) {
@@ -19,6 +20,10 @@ func TestHitAllocatesNothing(t *testing.T) {
 			expectNoAllocations(t, queries, exchange(dial(t, "udp", netipPort(reachable(bind), u.Addr().Port())), query(1)))
 		})
 	}
+	t.Run("udp miss", func(t *testing.T) {
+		u, _ := startUDP(t, listener.UDPConfig{Addr: loopback("127.0.0.1"), Handler: &handler{lookup: alwaysMiss}})
+		expectNoAllocations(t, queries, exchange(dial(t, "udp", u.Addr()), query(1)))
+	})
 	t.Run("tcp", func(t *testing.T) {
 		l, _ := startTCP(t, listener.TCPConfig{Addr: loopback("127.0.0.1"), Handler: &handler{}})
 		expectNoAllocations(t, queries, exchange(dial(t, "tcp", l.Addr()), framed(query(1))))

@@ -20,8 +20,8 @@
 //
 // # Goroutines
 //
-//   - UDP.Run: one loop for each socket, and one goroutine for each miss
-//     (at most UDPConfig.MaxInFlight).
+//   - UDP.Run: one loop for each socket, one resolver for each miss (at most
+//     UDPConfig.MaxInFlight), and some that wait for one (resolvers.go).
 //   - TCP.Run: one acceptor and one that ends its wait, one reader for each
 //     connection (at most TCPConfig.MaxConnections, beside evicted ones whose
 //     misses are not over), and one goroutine for each miss (at most

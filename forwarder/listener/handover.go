@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"sync"
 	"time"
 )
 
@@ -66,10 +65,10 @@ func (l *loop) drain() error {
 	return handover
 }
 
-// waitOrCancel waits for the misses. After grace it cancels their context, and
-// waits on: they return soon then.
-func waitOrCancel(misses *sync.WaitGroup, grace time.Duration, cancel context.CancelFunc) {
+// waitOrCancel calls wait, which waits for the misses. After grace it cancels their
+// context, and waits on: they return soon then.
+func waitOrCancel(wait func(), grace time.Duration, cancel context.CancelFunc) {
 	timer := time.AfterFunc(grace, cancel)
 	defer timer.Stop()
-	misses.Wait()
+	wait()
 }

@@ -172,7 +172,7 @@ func badSource(port uint16) bool {
 	return false
 }
 
-// miss hands packet i to a goroutine that resolves it.
+// miss hands packet i to a resolver.
 func (l *loop) miss(i int, from Peer) {
 	l.counters.missed.Add(1)
 	if !l.udp.inFlight.tryTake() {
@@ -180,13 +180,11 @@ func (l *loop) miss(i int, from Peer) {
 		return
 	}
 	p := l.batch.swap(i, l.udp.packets.take())
-	l.udp.misses.Add(1)
-	go l.resolve(p, from)
+	l.udp.misses.start(miss{l, p, from})
 }
 
 // resolve owns p and releases it.
 func (l *loop) resolve(p *packet, from Peer) {
-	defer l.udp.misses.Done()
 	defer l.udp.inFlight.give()
 	defer l.udp.packets.release(p)
 	reply, v := l.handler.Resolve(l.ctx, p.reply[:0], p.query[:p.length], from)

@@ -20,7 +20,7 @@ type UDP struct {
 	counters []udpCounters // one stripe for each socket
 	packets  *pool
 	inFlight slots
-	misses   sync.WaitGroup
+	misses   resolvers
 	life     lifetime
 
 	// The last values of the sockets, read before they are closed.
@@ -81,7 +81,7 @@ func (u *UDP) Run(ctx context.Context) error {
 		l.stop()
 	}
 	tasks.Wait()
-	waitOrCancel(&u.misses, u.cfg.Grace, cancel)
+	waitOrCancel(u.misses.end, u.cfg.Grace, cancel)
 	return errors.Join(append(errs, u.closeSockets())...)
 }
 
