@@ -67,10 +67,16 @@ type carrier interface {
 type attempt struct {
 	events chan<- event
 	slot   uint8
+	run    uint8
+	buf    [maxFrame]byte
+	bytes  []byte // carrier's lock until gotReply
+	asking
+}
 
-	to       *target
+// asking is what an attempt is about and how far it is.
+type asking struct {
+	to       *target // nil: unused
 	via      carrier
-	run      uint8
 	progress progress
 	plain    bool // without EDNS
 	wasEDNS  bool // without EDNS because the reply to EDNS was a rejection
@@ -91,10 +97,8 @@ type attempt struct {
 
 	id        uint16     // carrier's lock
 	signalled bool       // carrier's lock
-	bytes     []byte     // carrier's lock until gotReply
 	reply     wire.Reply // carrier's lock until gotReply
 
-	buf   [maxFrame]byte
 	frame []byte // length prefix and query
 	name  []byte // as the client spelled it; borrowed
 }
@@ -195,5 +199,8 @@ func (a *attempt) reset() {
 	if cap(a.bytes) > keep {
 		a.bytes = nil
 	}
-	*a = attempt{events: a.events, slot: a.slot, run: a.run + 1, bytes: a.bytes[:0]}
+	if a.to != nil {
+		a.run++
+		a.asking = asking{}
+	}
 }

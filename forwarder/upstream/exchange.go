@@ -19,14 +19,18 @@ const (
 )
 
 // exchange is the work for one query. It is used again for others: everything
-// in it is of one exchange, but what newExchange makes.
+// in its course is of one exchange.
 type exchange struct {
 	group  *Group
 	events chan event
 	timer  *time.Timer
 	cands  []candidate
 	slots  [maxAttempts]attempt
+	course
+}
 
+// course is what an exchange is about and how far it is.
+type course struct {
 	q       *wire.Query
 	dst     []byte
 	targets []*target // what cands were made of
@@ -246,8 +250,6 @@ func (x *exchange) forget() {
 	for i := range x.slots {
 		x.slots[i].reset()
 	}
-	*x = exchange{
-		group: x.group, events: x.events, timer: x.timer,
-		cands: x.cands[:0], slots: x.slots,
-	}
+	x.cands = x.cands[:0]
+	x.course = course{}
 }
