@@ -43,7 +43,7 @@ func (f *Forwarder) leadName(ctx context.Context, dst []byte, q *question, z *zo
 			f.askAhead(q, z.route.search, c)
 			e = f.fetch(ctx, dst, q, z)
 		}
-		f.names.land(hash, fl, e)
+		fl.land(hash, e)
 		return e
 	case follower:
 		f.askOutside(q, z.route.search, c)
@@ -150,7 +150,7 @@ func (f *Forwarder) askFor(q *question, head, end []byte) {
 		return
 	}
 	if !f.background.start(func() { f.fly(fl, hash, z) }) {
-		f.flights.land(hash, fl, f.failure(fl.key, z, wire.EDENoReachable))
+		fl.land(hash, f.failure(fl.key, z, wire.EDENoReachable))
 		return
 	}
 	f.counters.ahead.Add(1)

@@ -21,7 +21,7 @@ func (f *Forwarder) share(ctx context.Context, dst []byte, q *question, z *zone,
 		case role == leader:
 			fl.by, fl.second = q.from.Client, again
 			e = f.lead(ctx, dst, q, z, true)
-			f.flights.land(q.hash, fl, e)
+			fl.land(q.hash, e)
 			return e, true
 		case role == surplus || !f.follow(fl, z.route):
 			return nil, false
@@ -42,7 +42,7 @@ func (f *Forwarder) follow(fl *flight, r *route) bool {
 		return false
 	}
 	f.counters.shared.Add(1)
-	<-fl.done
+	<-fl.ended()
 	return true
 }
 
@@ -54,7 +54,8 @@ func (f *Forwarder) fetch(ctx context.Context, dst []byte, q *question, z *zone)
 	if r.inFlight.Add(1) > r.mayFly() {
 		return f.shed(q.key(), z)
 	}
-	reply, err := r.Group.Exchange(ctx, dst, &q.Query)
+	asked := q.Query // a copy, since what a Group is given is on the heap
+	reply, err := r.Group.Exchange(ctx, dst, &asked)
 	r.heard(err == nil)
 	if err == nil && !reply.Simple() {
 		via, made := reply.Via, reply.Made

@@ -13,13 +13,14 @@ import (
 // for all is a defence too: every further identical question in flight would
 // give a forger another chance to guess it (RFC 5452 section 5).
 type flight struct {
+	shard   *flightShard
 	key     []byte
 	began   time.Duration // on Config.Now's clock
 	waiting int           // followers; guarded by the shard's lock
-	done    chan struct{} // closed when entry is set
-	entry   *cache.Entry  // what came of it, never nil then
+	done    chan struct{} // made for the first who waits; guarded by the shard's lock
+	entry   *cache.Entry  // what came of it, never nil then; read after ended
 
-	// The leader writes these before done.
+	// The leader writes these before the end.
 	by     netip.AddrPort // the client that it is for; none for our own questions
 	second bool           // it is the one more that a late follower has
 }
@@ -94,7 +95,7 @@ func (s *flightShard) find(hash uint64, key []byte) *flight {
 // begin makes a flight. Two keys with one hash do not share; the second then
 // flies without being found. The lock is held.
 func (s *flightShard) begin(hash uint64, key []byte, now time.Duration) *flight {
-	fl := &flight{key: bytes.Clone(key), began: now, done: make(chan struct{})}
+	fl := &flight{shard: s, key: bytes.Clone(key), began: now}
 	if s.byKey == nil {
 		s.byKey = make(map[uint64]*flight)
 	}
@@ -122,15 +123,30 @@ func (fl *flight) joinedLate(client netip.AddrPort, came, now time.Duration) boo
 }
 
 // land ends a flight with what came of it and wakes its followers.
-func (f *flights) land(hash uint64, fl *flight, e *cache.Entry) {
-	s := f.shard(hash)
+func (fl *flight) land(hash uint64, e *cache.Entry) {
+	s := fl.shard
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.byKey[hash] == fl {
 		delete(s.byKey, hash)
 	}
-	s.mu.Unlock()
 	fl.entry = e
-	close(fl.done)
+	if fl.done != nil {
+		close(fl.done)
+	}
+}
+
+// ended is closed when the flight has landed.
+func (fl *flight) ended() <-chan struct{} {
+	fl.shard.mu.Lock()
+	defer fl.shard.mu.Unlock()
+	if fl.done == nil {
+		fl.done = make(chan struct{})
+		if fl.entry != nil {
+			close(fl.done)
+		}
+	}
+	return fl.done
 }
 
 // has reports whether a key is being fetched.

@@ -64,7 +64,7 @@ func await(fl *flight, wait time.Duration) *cache.Entry {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
-	case <-fl.done:
+	case <-fl.ended():
 		return fl.entry
 	case <-timer.C:
 		return nil
@@ -88,7 +88,7 @@ func (f *Forwarder) refresh(q *question, z *zone, now time.Duration) *flight {
 // has landed, and launch returns false.
 func (f *Forwarder) launch(fl *flight, hash uint64, z *zone) bool {
 	if z.route.busy(1) || !f.background.start(func() { f.fly(fl, hash, z) }) {
-		f.flights.land(hash, fl, f.shed(fl.key, z))
+		fl.land(hash, f.shed(fl.key, z))
 		return false
 	}
 	f.counters.renewed.Add(1)
@@ -103,7 +103,7 @@ func (f *Forwarder) fly(fl *flight, hash uint64, z *zone) {
 	if now := f.cache.Get(hash, fl.key); now != nil {
 		now.Refreshing.Store(false)
 	}
-	f.flights.land(hash, fl, e)
+	fl.land(hash, e)
 }
 
 // prefetch has a popular answer asked for again before it ends, so that nobody
