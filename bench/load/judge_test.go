@@ -113,8 +113,12 @@ func service(t *testing.T, qtype uint16) names.Query {
 // checkOne sends one query and compares its account.
 func checkOne(t *testing.T, addr netip.AddrPort, qtype uint16, want load.Counts, stray uint64) {
 	t.Helper()
+	timeout := long
+	if want.Lost > 0 {
+		timeout = 3 * time.Second
+	}
 	report := run(t, load.Config{
-		Target: addr, Transport: load.UDP, Timeout: 300 * time.Millisecond,
+		Target: addr, Transport: load.UDP, Timeout: timeout,
 		Source: func(int) load.Source { return fixed{service(t, qtype)} },
 		Stages: []load.Stage{load.Steady("run", 50, 20*time.Millisecond)},
 	})
@@ -168,7 +172,7 @@ func TestSecondReplyIsStray(t *testing.T) {
 		return [][]byte{packed, packed}
 	})
 	report := run(t, load.Config{
-		Target: addr, Transport: load.UDP, Timeout: time.Second,
+		Target: addr, Transport: load.UDP, Timeout: long,
 		Source: func(int) load.Source { return fixed{service(t, dns.TypeA)} },
 		Stages: []load.Stage{load.Steady("run", 100, 200*time.Millisecond)},
 	})

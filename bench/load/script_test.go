@@ -44,7 +44,7 @@ func forward(addr netip.AddrPort, query []byte) [][]byte {
 	}
 	defer conn.Close()
 	buf := make([]byte, 4096)
-	_ = conn.SetDeadline(time.Now().Add(time.Second))
+	_ = conn.SetDeadline(time.Now().Add(long))
 	if _, err := conn.Write(query); err != nil {
 		return nil
 	}
