@@ -82,7 +82,7 @@ func (l *life) wants(text string) {
 
 func (l *life) until(what string, holds func() bool) {
 	l.t.Helper()
-	for end := time.Now().Add(5 * time.Second); !holds(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			l.t.Fatalf("never: %s; table %s, stats %+v", what, l.brief(), l.Keeper.Stats())
 		}

@@ -154,7 +154,7 @@ func TestAHandshakeWithAFormerTargetIsForgotten(t *testing.T) {
 	n.Answers.Run(t, "nft", "add rule inet deaf in ip6 daddr fd01::99 tcp dport 5301 drop")
 	got := make(chan string, 2)
 	for _, addr := range []string{own4, own6} {
-		go func() { got <- client{space: n.Bridged, wait: 10 * time.Second}.ask(t, "tcp", dns(addr)) }()
+		go func() { got <- client{space: n.Bridged, wait: time.Minute}.ask(t, "tcp", dns(addr)) }()
 	}
 	time.Sleep(200 * time.Millisecond)
 	if report := n.apply(t, only2(linkLocal())); report.Forgotten != 2 {

@@ -18,7 +18,7 @@ import (
 )
 
 // patience bounds every wait for something that should happen.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // sink tells the test what came; a method that must not be called panics.
 type sink struct {

@@ -142,7 +142,7 @@ func weighed(t *testing.T, count, endpoints, events int) (idle, settled, peak, r
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 20*time.Second, "the watch", func() bool { return f.count("stream") > 0 })
+	within(t, time.Minute, "the watch", func() bool { return f.count("stream") > 0 })
 	time.Sleep(500 * time.Millisecond)
 	for i := range events {
 		changed := realistic(i%count, endpoints)
