@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,7 +78,7 @@ func newNodeCache(f *nodeCacheFlags, environ []string) (*nodeCache, error) {
 	}
 	return &nodeCache{flags: f, options: corefileOptions{
 		LocalIPs: ips, Upstream: f.upstream, Port: uint16(f.port), MetricsAt: f.prometheusAt,
-		KubeDNS: f.kubeDNS, Environ: environ, IPv6: hasIPv6(), Node: hostName(),
+		KubeDNS: f.kubeDNS, Environ: environ, IPv6: hasIPv6(), Node: cmp.Or(podNode(podAccount), hostName()),
 	}}, nil
 }
 
@@ -152,9 +153,6 @@ func (n *nodeCache) read(kube kubeDNS) (Config, error) {
 		return Config{}, err
 	}
 	n.imported = c.Imports
-	if c.Node.Name == "" {
-		c.Node.Name = podNode(podAccount)
-	}
 	n.adjust(&c)
 	c.Host = n.host()
 	return c, nil
