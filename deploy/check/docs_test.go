@@ -134,6 +134,27 @@ func anchors(text string) []string {
 	return all
 }
 
+// What the comparison with others says of nodens is shown by a test, unless it is that
+// there is no such thing.
+func TestFeaturesAreShown(t *testing.T) {
+	rows := 0
+	for line := range strings.Lines(read(t, "../../docs/features.md")) {
+		cells := strings.Split(strings.TrimSpace(line), "|")
+		if len(cells) != 11 || strings.HasPrefix(cells[1], "---") || strings.TrimSpace(cells[2]) == "" || strings.Contains(cells[1], "feature") {
+			continue
+		}
+		rows++
+		says, shown := strings.TrimSpace(cells[8]), strings.Contains(cells[9], "`Test")
+		yes := strings.HasPrefix(says, "Y") || strings.HasPrefix(says, "P")
+		if yes != shown || !yes && says != "N" {
+			t.Errorf("%s: nodens has %q, shown by %q", strings.TrimSpace(cells[1]), says, strings.TrimSpace(cells[9]))
+		}
+	}
+	if rows < 50 {
+		t.Errorf("%d rows", rows)
+	}
+}
+
 // Every test, benchmark and file that a document names as a proof exists.
 func TestProofsExist(t *testing.T) {
 	tests := map[string]bool{}

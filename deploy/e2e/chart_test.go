@@ -3,7 +3,6 @@ package e2e
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -98,11 +97,7 @@ func TestChartInstall(t *testing.T) {
 	if err := p.kubelet.Live("nodens", "nodens"); err != nil {
 		t.Errorf("the liveness probe: %v", err)
 	}
-	number := 0
-	p.until("the nearest endpoint is asked", func() bool {
-		number++
-		return p.asks(p.Routed, "udp", ownAddress, fmt.Sprintf("n%d.who.cluster.local.", number), "10.1.0.53") == nil
-	})
+	p.nearestAnswers()
 	page := p.metrics(9253)
 	for _, series := range [][]string{
 		asked("10.1.0.53"),

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -159,11 +160,11 @@ table ip kube-proxy {
 // ready are the addresses of the ready endpoints of a Service.
 func (p *site) ready(service string) (list []string) {
 	p.t.Helper()
-	slices, err := shared.cluster.Admin.DiscoveryV1().EndpointSlices(p.s.Namespace).List(p.t.Context(),
+	found, err := shared.cluster.Admin.DiscoveryV1().EndpointSlices(p.s.Namespace).List(p.t.Context(),
 		metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=" + service})
 	p.must(err)
-	for i := range slices.Items {
-		for _, e := range slices.Items[i].Endpoints {
+	for i := range found.Items {
+		for _, e := range found.Items[i].Endpoints {
 			if netip.MustParseAddr(e.Addresses[0]).Is4() && e.Conditions.Ready != nil && *e.Conditions.Ready {
 				list = append(list, e.Addresses[0])
 			}
@@ -311,6 +312,24 @@ func (p *site) answers(addresses ...string) {
 			}
 		}
 	}
+}
+
+// nearestAnswers waits until the daemon knows which endpoint is on the node, and asks it.
+func (p *site) nearestAnswers() {
+	p.t.Helper()
+	p.until("the status page knows the endpoint on the node", func() bool {
+		text, err := p.kubelet.Get(p.t.Context(), "127.0.0.1:9253", "statusz?format=json")
+		if err != nil {
+			return false
+		}
+		servers, _ := readStanding(p.t, text)
+		return slices.Contains(servers, "near node ready") && slices.Contains(servers, "far zone ready")
+	})
+	number := 0
+	p.until("the endpoint on the node answers", func() bool {
+		number++
+		return p.asks(p.Routed, "udp", ownAddress, fmt.Sprintf("n%d.who.cluster.local.", number), "10.1.0.53") == nil
+	})
 }
 
 // isAgain compares the node with a picture of it.

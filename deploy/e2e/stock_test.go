@@ -166,10 +166,5 @@ func (p *site) rolls() {
 	if c := own.stop(); c.Wrong+c.ServFail > 0 || c.Right == 0 {
 		p.t.Errorf("at the node's own address: %+v", c)
 	}
-	number := 0
-	p.until("the nearest endpoint is asked", func() bool {
-		number++
-		_ = p.asks(p.Routed, "udp", ownAddress, fmt.Sprintf("n%d.who.cluster.local.", number), "10.1.0.53")
-		return has(p.metrics(9253), asked("10.1.0.53")...)
-	})
+	p.nearestAnswers()
 }
