@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -15,6 +16,7 @@ const followAgain = 10 * time.Second
 type following struct {
 	stop  context.CancelFunc // of the call that is under way, nil without one
 	after time.Duration      // when the next one may begin
+	why   string             // the last one ended by itself
 	// told says that a source has told the table in force, and not a file or a
 	// snapshot of serve.
 	told bool
@@ -68,5 +70,10 @@ func (l *loop) followed(err error, itself bool) {
 		return
 	}
 	l.following.after = l.now() + followAgain
+	why := fmt.Sprint(err)
+	if why == l.following.why {
+		return
+	}
+	l.following.why = why
 	l.log.Warn("the guard cannot follow the servers of the fallback itself: while serve is away those it told last stay; it is tried again", zap.Error(err))
 }
