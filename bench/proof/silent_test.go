@@ -115,8 +115,9 @@ func TestBlackhole(t *testing.T) {
 	}
 }
 
-// calm is a time without failures after which an ejection is forgotten.
-const calm = 31 * time.Second
+// calm is a time after the ramp, without failures, at whose end an ejection is
+// forgotten.
+const calm = 27 * time.Second
 
 // TestStopped stops the node's CoreDNS as a process and lets it go on.
 func TestStopped(t *testing.T) {

@@ -38,7 +38,7 @@
 // limits: when fewer than half of the zone and the
 // cluster are left, ejections and suspicions there are ignored, and when every
 // target is out, queries go to whoever failed longest ago, so many in a second and
-// no more.
+// no more. The others wait for one to return, outside the cluster up to 256 of them.
 //
 // When no target of the tiers is healthy, the last resort is asked, by steps: what
 // is left of endpoints that are not ready, nearest first, then what stands for

@@ -35,6 +35,7 @@ const (
 	ErrNoSocket  Error = "the connection that Config.Dial gave is no socket of the kernel: give one for udp"
 	ErrTooMany   Error = "the group's bound on open sockets is reached: raise it or use fewer servers"
 	ErrFull      Error = "the server's TCP connections have as many queries in flight as they may"
+	ErrCrowded   Error = "every server is avoided, and as many queries as may wait until one is back"
 	ErrSilent    Error = "the server did not answer in time"
 )
 

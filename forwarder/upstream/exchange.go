@@ -173,6 +173,7 @@ func (x *exchange) keep(a *attempt) {
 // not get a processor is not the target's: its reply may lie here unread.
 func (x *exchange) finish() {
 	x.timer.Stop()
+	x.release()
 	for i := range x.slots {
 		x.slots[i].withdraw()
 	}

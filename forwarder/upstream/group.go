@@ -25,8 +25,9 @@ type Group struct {
 	open      atomic.Int64 // sockets and connections
 	count     *counters
 	hedges    hedges
-	whileOut  limit // of packets while every target is out
-	packets   limit // of all, with Config.PacketRate
+	whileOut  limit        // of packets while every target is out
+	packets   limit        // of all, with Config.PacketRate
+	held      atomic.Int32 // exchanges that wait for these two
 	fast      zoneSet
 	prober    *prober
 	loops     loops

@@ -14,7 +14,8 @@ const (
 	// A held query looks again after some time between these, so that those who
 	// waited do not come all at once.
 	holdMin, holdMax = 50 * time.Millisecond, 400 * time.Millisecond
-	packetBurst      = 20 // of Config.PacketRate, as a part of a second
+	heldMost         = 256 // that wait for servers outside the cluster
+	packetBurst      = 20  // of Config.PacketRate, as a part of a second
 )
 
 // limit bounds packets in time: one for each interval, and a burst that was

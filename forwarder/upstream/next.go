@@ -37,10 +37,11 @@ func (x *exchange) attempt() {
 		if i < 0 {
 			break
 		}
-		if x.held = !x.mayAsk(); x.held {
-			x.nextAt = x.now + holdMin + time.Duration(x.group.random().Int64N(int64(holdMax-holdMin)))
+		if !x.mayAsk() {
+			x.hold()
 			return
 		}
+		x.release()
 		t, forced := x.targets[i], x.cands[i].avoided
 		a := &x.slots[x.made]
 		x.made++
@@ -72,6 +73,28 @@ func (x *exchange) mayAsk() bool {
 		g.count.held.Add(1)
 	}
 	return ok
+}
+
+// hold has the exchange look again later. Where every server outside the cluster is
+// out, it ends when as many wait already as may: they hold memory that others need.
+func (x *exchange) hold() {
+	g := x.group
+	if !x.held {
+		x.held = true
+		if g.held.Add(1) > heldMost && g.cfg.External && allOut(x.cands) {
+			x.endAt, x.failure = x.now, ErrCrowded
+			return
+		}
+	}
+	x.nextAt = x.now + holdMin + time.Duration(g.random().Int64N(int64(holdMax-holdMin)))
+}
+
+// release ends what hold began.
+func (x *exchange) release() {
+	if x.held {
+		x.held = false
+		x.group.held.Add(-1)
+	}
 }
 
 // plan sets the time of the attempt after a. The first silence may be a lost

@@ -441,6 +441,47 @@ func TestSimulatedLoss(t *testing.T) {
 	}
 }
 
+// TestCrowd has many ask while every server is out. Outside the cluster only so many
+// wait; the others are told at once.
+func TestCrowd(t *testing.T) {
+	for external, most := range map[bool]int{true: heldMost, false: 400} {
+		synctest.Test(t, func(t *testing.T) {
+			server := &simServer{}
+			server.silent.Store(true)
+			w := simWorld{cfg: Config{External: external}}
+			g := w.node(0, []*simServer{server})
+			q := probeQuery("a.test", wire.TypeA)
+			var asking sync.WaitGroup
+			var waiting atomic.Int32
+			ask := func(n int) {
+				for range n {
+					waiting.Add(1)
+					asking.Go(func() {
+						_, err := g.Exchange(context.Background(), nil, &q)
+						if waiting.Add(-1); err == nil {
+							t.Error("answered")
+						}
+					})
+				}
+			}
+			ask(10)
+			time.Sleep(5 * time.Second)
+			ask(400)
+			time.Sleep(10 * time.Millisecond)
+			// Beside those held, the packets that were saved up are out.
+			if n := int(waiting.Load()); n < most || n > most+outBurst+2 {
+				t.Errorf("external %v: %d of 400 wait, want %d", external, n, most)
+			}
+			asking.Wait()
+			if n := g.held.Load(); n != 0 {
+				t.Errorf("external %v: %d are held at the end", external, n)
+			}
+			_ = g.Close()
+			time.Sleep(time.Minute)
+		})
+	}
+}
+
 // TestSimulatedDarkness has all servers gone for a while.
 func TestSimulatedDarkness(t *testing.T) {
 	all := func(silent bool) func([]*simServer) {
