@@ -118,7 +118,7 @@ func usualP99(r *load.Report, phase string) time.Duration {
 // atMost is what a 99th percentile may become: a tenth more, and some time for what
 // else the machine may be up to.
 func atMost(before time.Duration) time.Duration {
-	return before + before/10 + space.Form(3*time.Second, 5*time.Millisecond)
+	return before + before/10 + space.Form(4*time.Second, 5*time.Millisecond)
 }
 
 // askOutside starts the traffic of names outside the cluster, each of them new.
