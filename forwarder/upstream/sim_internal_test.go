@@ -423,7 +423,8 @@ func TestSimulatedFewQueries(t *testing.T) {
 	if n := r.first.Ejections[NodeTier]; n > 2 {
 		t.Errorf("%d ejections of the local server", n)
 	}
-	if lost*5000 > r.asked {
+	// Three attempts leave 6 of 100000; the bound is eight times that.
+	if lost*2000 > r.asked {
 		t.Errorf("%d of %d lost", lost, r.asked)
 	}
 }
