@@ -151,6 +151,16 @@ func (s status) suspicions(except string) (n uint64) {
 	return n
 }
 
+// othersHealthy tells whether all servers but one are in use.
+func (s status) othersHealthy(except netip.AddrPort) bool {
+	for _, server := range s.Routes[0].Servers {
+		if server.Address != except.String() && !server.Healthy {
+			return false
+		}
+	}
+	return true
+}
+
 // events are those of all tiers.
 func (s status) events() (all tierEvents) {
 	for _, tier := range s.Routes[0].Served {
