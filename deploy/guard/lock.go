@@ -21,25 +21,10 @@ const lockTry = 50 * time.Millisecond
 // takeLock waits until the lock is ours or ctx ends. The lock ends with the file, and
 // so with the process, however that ends.
 func takeLock(ctx context.Context, path string, held func(pid int)) (*os.File, error) {
-	file, err := openLock(path)
-	if err != nil {
-		return nil, err
-	}
 	for told := false; ; {
-		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil && isAt(file, path) {
-			return file, writePID(file)
-		}
-		if err == nil {
-			// RemoveLock was faster: the next guard would not find this file.
-			_ = file.Close()
-			if file, err = openLock(path); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		if !errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, errors.Join(fmt.Errorf("the lock %s cannot be taken: %w", path, err), file.Close())
+		file, err := tryLock(path)
+		if file != nil || err != nil {
+			return file, err
 		}
 		if !told {
 			told = true
@@ -47,10 +32,27 @@ func takeLock(ctx context.Context, path string, held func(pid int)) (*os.File, e
 		}
 		select {
 		case <-ctx.Done():
-			return nil, errors.Join(ctx.Err(), file.Close())
+			return nil, ctx.Err()
 		case <-time.After(lockTry):
 		}
 	}
+}
+
+// tryLock takes the lock; the file is nil if another guard has it. Each try opens the
+// file anew: the one before may have been removed.
+func tryLock(path string) (*os.File, error) {
+	file, err := openLock(path)
+	if err != nil {
+		return nil, err
+	}
+	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	switch {
+	case err == nil && isAt(file, path):
+		return file, writePID(file)
+	case err == nil, errors.Is(err, unix.EWOULDBLOCK):
+		return nil, file.Close()
+	}
+	return nil, errors.Join(fmt.Errorf("the lock %s cannot be taken: %w", path, err), file.Close())
 }
 
 func openLock(path string) (*os.File, error) {
