@@ -78,9 +78,6 @@ func tellCleanup(w io.Writer, report hostnet.Report) {
 	for _, note := range report.Notes {
 		fmt.Fprintf(w, "note: %s\n", note)
 	}
-	if hint := legacyHint(); hint != "" {
-		fmt.Fprintf(w, "note: %s\n", hint)
-	}
 }
 
 // mayClean says whose work would be undone.

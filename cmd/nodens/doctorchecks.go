@@ -86,27 +86,12 @@ func (v *visit) found() {
 	for _, sentence := range found.Unread {
 		v.find(warning, "leftovers", sentence, "look yourself: iptables -t raw -S; ip6tables -t raw -S")
 	}
-	if hint := legacyHint(); hint != "" {
-		v.find(warning, "leftovers", hint, "")
-	}
 	if len(found.Leftovers)+len(found.Unread) == 0 {
-		v.find(fine, "leftovers", "node-cache left nothing in the tables of nft", "")
+		v.find(fine, "leftovers", "node-cache left nothing in the tables of nft and iptables", "")
 	}
 	if missing := found.Missing(v.state); v.config.Host.guarded() && !v.before && len(missing) > 0 {
 		v.find(warning, "host", fmt.Sprintf("%d things are not as configured, such as %s", len(missing), missing[0]), "a guard repairs that")
 	}
-}
-
-// legacyHint says that rules may be where we cannot look.
-func legacyHint() string {
-	for _, file := range []string{"/proc/thread-self/net/ip_tables_names", "/proc/thread-self/net/ip6_tables_names"} {
-		names, err := os.ReadFile(file)
-		if err == nil && slices.Contains(strings.Fields(string(names)), "raw") {
-			return "iptables-legacy has a table raw, which nobody can read over netlink: rules of node-cache in it would disable the fallback; " +
-				"'iptables-legacy -t raw -S | grep NOTRACK' shows them, and -D in the place of -A deletes one"
-		}
-	}
-	return ""
 }
 
 func (v *visit) fallbackFile() {

@@ -183,3 +183,45 @@ func TestGuardAndServe(t *testing.T) {
 		}
 	})
 }
+
+// TestLegacyDisablesTheFallback: rules that node-cache left in iptables-legacy, which
+// nobody but that program can delete, are found by guard, doctor and clean-up, and
+// those of others are not.
+func TestLegacyDisablesTheFallback(t *testing.T) {
+	onNode(t, func(t *testing.T) {
+		config, _ := newNode(t)
+		begin(t, "guard", "-config", config)
+		begin(t, "serve", "-config", config)
+		health := func() string {
+			response, err := http.Get("http://127.0.0.1:9254/healthz")
+			if err != nil {
+				return err.Error()
+			}
+			defer response.Body.Close()
+			text, _ := io.ReadAll(response.Body)
+			return string(text)
+		}
+		healthy := func(what, want string) { // the guard looks every ten seconds
+			t.Helper()
+			got := ""
+			for end := time.Now().Add(time.Minute); !strings.Contains(got, want); time.Sleep(50 * time.Millisecond) {
+				if got = health(); time.Now().After(end) {
+					t.Fatalf("%s: the guard says %q, want %q", what, got, want)
+				}
+			}
+		}
+		const said = "rules of iptables-legacy keep queries to 169.254.20.10 from being tracked"
+		shell(t, "iptables-legacy -w -t raw -A PREROUTING -d 192.0.2.1 -p udp --dport 53 -j NOTRACK")
+		healthy("beside rules of others", "the fallback is ready")
+		shell(t, "iptables-legacy -w -t raw -I OUTPUT -d 169.254.20.10 -p udp --dport 53 -j NOTRACK")
+		healthy("with such a rule", "there is no fallback: "+said)
+		if _, text := runSelf("doctor", "-config", config); !strings.Contains(text, said) {
+			t.Errorf("the doctor says:\n%s", text)
+		}
+		if _, text := runSelf("cleanup", "-force"); strings.Contains(text, said) {
+			t.Errorf("without a configuration and a comment it is nobody's, but the clean-up says:\n%s", text)
+		}
+		shell(t, "iptables-legacy -w -t raw -F")
+		healthy("without it", "the fallback is ready")
+	})
+}

@@ -157,8 +157,8 @@ func TestLeftoversDisableTheFallback(t *testing.T) {
 	answers(t, "with a server", pod, "server", cells(own4, own6))
 }
 
-// TestLeftoversOfLegacy are rules that we can neither read nor delete: as long as they
-// are there, there is no fallback.
+// TestLeftoversOfLegacy are rules that we do not delete: as long as they are there,
+// there is no fallback.
 func TestLeftoversOfLegacy(t *testing.T) {
 	n := newNode(t)
 	n.nodeCacheTables(t, "legacy", true, own4, own6)

@@ -32,7 +32,8 @@ type Found struct {
 	// Leftovers lists rules and links of node-cache, which disable a fallback: a
 	// sentence each.
 	Leftovers []string
-	// Unread lists chains in which leftovers could not be looked for, a sentence each.
+	// Unread lists chains in which leftovers could not be looked for, and rules of
+	// iptables-legacy that are such leftovers, a sentence each.
 	Unread []string
 
 	lines []string // as table.lines

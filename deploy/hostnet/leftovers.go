@@ -15,7 +15,7 @@ import (
 type leftovers struct {
 	rules  []*nftables.Rule
 	link   bool
-	unread []string // chains with a rule that we cannot read, a sentence each
+	unread []string // chains with a rule that we cannot read, and rules out of our reach, a sentence each
 }
 
 func (l leftovers) sentences() []string {
@@ -51,6 +51,9 @@ func (h *Host) leftovers(s State) (leftovers, error) {
 			return left, explained("the iptables tables cannot be read", err)
 		}
 	}
+	if h.netns == 0 { // in another one this thread would see its own
+		left.unread = append(left.unread, legacyNotracks(known)...)
+	}
 	return left, nil
 }
 
@@ -79,8 +82,8 @@ func (l *leftovers) readRules(conn *nftables.Conn, family nftables.TableFamily, 
 
 // RemoveLeftovers deletes what node-cache left and what would disable a fallback: its
 // rules in the tables of iptables-nft, in one transaction, and then its link, unless
-// it is the link of s. The tables of iptables-legacy are out of reach. Rules without
-// its comment are known by the addresses of s and of its link.
+// it is the link of s. Rules of iptables-legacy are named in the notes and stay. Rules
+// without its comment are known by the addresses of s and of its link.
 func (h *Host) RemoveLeftovers(s State) (Report, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
