@@ -72,9 +72,8 @@ func newNodeAlone(t *testing.T, mode hostnet.Mode) *node {
 	n.write("Corefile", world.Server{Port: podPort, Sockets: 2, Zone: filepath.Join(n.dir, "zone")}.Corefile())
 	n.showEndpoints(true)
 	n.configure("")
-	coredns := func() *exec.Cmd { return exec.Command(program, "-conf", filepath.Join(n.dir, "Corefile")) }
-	n.near = n.Answers.Start(t, coredns())
-	n.FarAnswers.Start(t, coredns())
+	n.near = n.Answers.Start(t, n.answers(program))
+	n.FarAnswers.Start(t, n.answers(program))
 	for pod, addr := range map[space.Space]string{n.Answers: "10.1.0.53:5300", n.FarAnswers: "10.2.0.53:5300"} {
 		waitFor(t, "CoreDNS", 30*time.Second, func() bool { return asks(pod, "udp", addr) == nil })
 	}
