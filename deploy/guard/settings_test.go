@@ -66,6 +66,11 @@ table inet kube-proxy {
 		ip daddr `+cluster+` meta l4proto { tcp, udp } th dport 53 dnat ip to `+coredns+`:53
 		ip6 daddr `+cluster6+` meta l4proto { tcp, udp } th dport 53 dnat ip6 to [`+coredns6+`]:53
 	}
+	chain filter-output-post-dnat { type filter hook output priority -90; policy accept; ct state new jump cluster-ips-check; }
+	chain cluster-ips-check {
+		ip daddr `+cluster+` reject
+		ip6 daddr `+cluster6+` reject
+	}
 }`), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -40,8 +40,9 @@ func (l *loop) startRound(ctx context.Context) {
 }
 
 // questions has one for each place over UDP, in their order, and after these one over
-// TCP where somebody listens. Sockets of an instance that leaves are not expected to
-// answer.
+// TCP where somebody listens, except at the addresses of a Service: a connection from
+// here to one of them is led to another address, beside kube-proxy's rules. Sockets of
+// an instance that leaves are not expected to answer.
 func (l *loop) questions() []question {
 	var udp, tcp []question
 	for i, p := range l.places {
@@ -49,7 +50,7 @@ func (l *loop) questions() []question {
 		q := question{place: i, over: overUDP, at: at, expect: l.expected(at, func(s *session) []Socket { return s.sockets })}
 		q.bound = len(q.expect) > 0 || listenedAt(at)
 		udp = append(udp, q)
-		if expect := l.expected(at, func(s *session) []Socket { return s.tcp }); len(expect) > 0 {
+		if expect := l.expected(at, func(s *session) []Socket { return s.tcp }); len(expect) > 0 && !l.isService(p.addr) {
 			tcp = append(tcp, question{place: i, over: overTCP, at: at, expect: expect, bound: true})
 		}
 	}

@@ -129,6 +129,18 @@ func (b builder) stays(f family, match ...term) []rule {
 	return append(rules, append(append(rule{}, match...), accept()))
 }
 
+// staysHere is stays for what is born here. kube-proxy in nftables mode rejects new
+// connections from here to an address of a Service that it did not translate, so that
+// they go to an address of our own, where the same sockets' process listens.
+func (b builder) staysHere(f family, match ...term) []rule {
+	own := f.addrs(b.Own)
+	if !b.serves(f) || len(own) == 0 {
+		return b.stays(f, match...)
+	}
+	redirect := append(append(rule{}, match...), to(f, "service"+f.digit), leads(f, own[0]))
+	return []rule{redirect, append(append(rule{}, match...), accept())}
+}
+
 func (b builder) steerTCP(f family) chain {
 	c := chain{name: "steer_tcp" + f.digit}
 	c.rules = append(
@@ -144,10 +156,10 @@ func (b builder) steerTCP(f family) chain {
 func (b builder) sendTCP(f family) chain {
 	c := chain{name: "send_tcp" + f.digit, rules: b.exempt()}
 	if b.ProbeMark != 0 {
-		c.rules = append(c.rules, b.stays(f, marked(b.ProbeMark))...)
+		c.rules = append(c.rules, b.staysHere(f, marked(b.ProbeMark))...)
 	}
 	c.rules = append(c.rules, rule{to(f, Bypass.name(f)), goes(counterName(tcp(), f))})
-	c.rules = append(c.rules, b.stays(f, to(f, Alive.name(f)))...)
+	c.rules = append(c.rules, b.staysHere(f, to(f, Alive.name(f)))...)
 	c.rules = append(c.rules, rule{goes(counterName(tcp(), f))})
 	return c
 }
@@ -166,7 +178,7 @@ func (b builder) steerUDP(f family) chain {
 func (b builder) sendUDP(f family) chain {
 	c := chain{name: "send_udp" + f.digit, rules: b.exempt()}
 	if b.Tracked {
-		c.rules = append(c.rules, b.stays(f, inZone())...)
+		c.rules = append(c.rules, b.staysHere(f, inZone())...)
 	}
 	c.rules = append(c.rules, rule{goes(counterName(udp(), f))})
 	return c
@@ -199,6 +211,7 @@ func (b builder) hide(f family) []rule {
 	listen := "listen" + f.digit
 	var rules []rule
 	if b.serves(f) {
+		rules = append(rules, rule{to(f, listen), accept()}) // it stayed here
 		rules = append(rules, rule{
 			original(f, "daddr", "service"+f.digit, false), original(f, "saddr", listen, true), accept(),
 		})

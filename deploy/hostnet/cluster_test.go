@@ -56,6 +56,11 @@ table inet kube-proxy {
 	}
 	chain filter-input { type filter hook input priority filter; policy accept; ct state new jump firewall; }
 	chain firewall { ip daddr 10.96.0.11 reject; }
+	chain filter-output-post-dnat { type filter hook output priority -90; policy accept; ct state new jump cluster-ips-check; }
+	chain cluster-ips-check {
+		ip daddr 10.96.0.10 reject comment "what was not translated is for a port that the Service does not have"
+		ip6 daddr fd10::a reject
+	}
 }
 `
 

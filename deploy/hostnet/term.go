@@ -216,6 +216,17 @@ func staying(f family) term {
 	}
 }
 
+// leads changes the destination to an address, at the same port.
+func leads(f family, to netip.Addr) term {
+	return term{
+		text: fmt.Sprintf("dnat %s to %v", f.ip, to),
+		exprs: []any{
+			&expr.Immediate{Register: reg, Data: to.AsSlice()},
+			&expr.NAT{Type: expr.NATTypeDestNAT, Family: uint32(f.nfproto), RegAddrMin: reg, RegAddrMax: reg},
+		},
+	}
+}
+
 // masquerade hides the client: a target on the client's own bridge would answer it
 // past us otherwise. Ports are random, because two clients may use the same.
 func masquerade() term {
