@@ -74,7 +74,9 @@ func TestTCPHandoverRefusesNobody(t *testing.T) {
 			{"any of four", 3, rand.IntN},
 		} {
 			t.Run(host+", "+c.name, func(t *testing.T) {
-				cfg := listener.TCPConfig{Addr: loopback(host), Handler: slowMisses(), MaxPerClient: 1000}
+				// Callers may be kept from the CPU between connecting and asking, longer than
+				// a silent connection is given by default.
+				cfg := listener.TCPConfig{Addr: loopback(host), Handler: slowMisses(), MaxPerClient: 1000, DrainQuiet: 200 * time.Millisecond}
 				var (
 					all  []*running
 					load callers
