@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds etcd, the API server and the controller manager once, and prints the
-# folder they are in. The folder is named after the versions, so a change of
+# Builds etcd, the API server, the controller manager and kube-proxy once, and prints
+# the folder they are in. The folder is named after the versions, so a change of
 # tools/go.mod builds anew and nothing else does: cold it is a quarter of an
 # hour of CPU time.
 set -euo pipefail
@@ -21,4 +21,5 @@ mkdir -p "$folder"
 build etcd go.etcd.io/etcd/server/v3
 build kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
 build kube-controller-manager k8s.io/kubernetes/cmd/kube-controller-manager
+build kube-proxy k8s.io/kubernetes/cmd/kube-proxy
 echo "$folder"

@@ -2,7 +2,8 @@
 // the Nodes, Pods, Services and EndpointSlices of Kubernetes, through all their
 // changes, and through the failures of the API itself; and nodens as it is
 // installed, by node-cache's manifest with another image (TestStockManifest) and
-// by the chart (TestChartInstall). It has no code of its own; package cluster
+// by the chart (TestChartInstall); and its modes beside the real kube-proxy in each of
+// its own (TestKubeProxy). It has no code of its own; package cluster
 // starts the control plane, and package kubelet says what of a node is played.
 //
 // make e2e builds the programs and runs the tests. By hand:

@@ -52,7 +52,7 @@ func runAll(m *testing.M) int {
 func plane(t *testing.T) {
 	t.Helper()
 	if shared.cluster == nil {
-		missing(t, "etcd", "NODENS_CONTROL_PLANE names no folder with etcd, kube-apiserver and kube-controller-manager; use make e2e")
+		missing(t, "etcd", "NODENS_CONTROL_PLANE names no folder with etcd, kube-apiserver, kube-controller-manager and kube-proxy; use make e2e")
 	}
 }
 

@@ -98,6 +98,7 @@ func (n node) inServiceMode(t *testing.T) {
 	server := n.server(t, own4, own6, cluster4, cluster6)
 	n.hold(t, hostnet.Alive, own4, own6, cluster4, cluster6)
 	answers(t, "alive, pod", pod, "server", all)
+	answers(t, "alive, pod on the bridge", client{space: n.Bridged}, "server", all)
 	answers(t, "alive, pod with a fixed port", fixed, "server", udp)
 	answers(t, "alive, node", here, "server", all)
 	answers(t, "alive, node with a fixed port", fixedHere, "server", udp)

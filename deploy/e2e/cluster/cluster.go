@@ -106,6 +106,9 @@ func (c *Cluster) Version() (string, error) {
 // Token is that of somebody who may do everything.
 func (c *Cluster) Token() string { return c.secrets.admin }
 
+// Kubeconfig is the path of the file by which a program may do everything.
+func (c *Cluster) Kubeconfig() string { return c.secrets.kubeconfig }
+
 // AdminConfig is the configuration of a client that may do everything.
 func (c *Cluster) AdminConfig() *rest.Config {
 	return &rest.Config{

@@ -34,6 +34,17 @@ func (s *Stage) AddService(changes ...func(*corev1.Service)) {
 	s.must("create service", err)
 }
 
+// ClusterIPs are the addresses of the Service.
+func (s *Stage) ClusterIPs() (list []netip.Addr) {
+	s.t.Helper()
+	service, err := s.cluster.Admin.CoreV1().Services(s.Namespace).Get(s.t.Context(), Service, metav1.GetOptions{})
+	s.must("get service", err)
+	for _, ip := range service.Spec.ClusterIPs {
+		list = append(list, netip.MustParseAddr(ip))
+	}
+	return list
+}
+
 // Prefers sets the traffic distribution of a Service that is made.
 func Prefers(distribution string) func(*corev1.Service) {
 	return func(service *corev1.Service) { service.Spec.TrafficDistribution = &distribution }
