@@ -40,6 +40,7 @@ func TestTightCgroup(t *testing.T) {
 	var log bytes.Buffer
 	process := startProcess(t, &log, nil, "sh", "-c", "echo $$ > "+group+"/tasks && exec "+buildBinary(t)+" serve -config "+config)
 	untilListens(t, at)
+	untilListens(t, admin)
 	suffix, err := names.Wire(names.WildSuffix)
 	if err != nil {
 		t.Fatal(err)

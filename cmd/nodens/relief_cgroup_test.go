@@ -43,6 +43,7 @@ func TestCacheMakesRoom(t *testing.T) {
 	var log bytes.Buffer
 	startProcess(t, &log, nil, "sh", "-c", "echo $$ > "+group+"/tasks && exec "+buildBinary(t)+" serve -config "+config)
 	untilListens(t, at)
+	untilListens(t, admin)
 	fillCache(t, at, mix, func() bool { return cacheNow(t, admin).Bytes > size*9/10 })
 
 	room := makeRoom(t, group)

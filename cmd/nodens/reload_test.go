@@ -219,7 +219,7 @@ func TestReloadOfListenAddresses(t *testing.T) {
 func TestReloadUnderLoadLosesNothing(t *testing.T) {
 	ups := []*scripted{newScripted(t, 1, 40*time.Millisecond), newScripted(t, 2, 40*time.Millisecond)}
 	config := func(i int) string {
-		return fmt.Sprintf("listen: [127.0.0.1:0]\nroutes: [{zones: [.], servers: [%q], timeout: 1s}]\n", ups[i%2].address)
+		return fmt.Sprintf("listen: [127.0.0.1:0]\nroutes: [{zones: [.], servers: [%q], timeout: 10s}]\n", ups[i%2].address)
 	}
 	h := serve(t, config(0))
 	l := crowd{to: h.address(0)}

@@ -32,7 +32,8 @@ type house struct {
 // patience is a bound that no machine is too slow for.
 const patience = time.Minute
 
-const head = "version: v1\nadmin: {address: 127.0.0.1:0}\n"
+// head gives a stop the time that a slow machine takes.
+const head = "version: v1\nadmin: {address: 127.0.0.1:0}\nstopGrace: 1m\n"
 
 // serve starts a daemon with the configuration and waits until it is ready.
 func serve(t *testing.T, config string) *house {
