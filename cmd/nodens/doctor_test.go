@@ -13,6 +13,9 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/deploy/hostnet"
 	"github.com/nodens-dns/nodens/forwarder/listener"
 )
@@ -48,6 +51,45 @@ func visiting(t *testing.T, config string) *visit {
 		t.Fatal(err)
 	}
 	return &visit{config: c, state: c.hostState(), root: t.TempDir()}
+}
+
+// Whoever may not look at the kernel is told so.
+func TestDoctorWithoutPower(t *testing.T) {
+	var v visit
+	err := space.OnThread(func() error { // which takes the loss with it
+		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+		var none [2]unix.CapUserData
+		if err := unix.Capset(&header, &none[0]); err != nil {
+			return err
+		}
+		v.capability()
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.wants(t, "warning capability: the doctor has no NET_ADMIN", "run it as root")
+}
+
+// Without the table it is the fallback that is missing, where somebody counts on it.
+func TestDoctorJudgesKernel(t *testing.T) {
+	lacks := errors.New("the kernel does not take the nft table: this kernel lacks a part of what is needed")
+	const route = "routes: [{zones: [.], servers: [192.0.2.1]}]\n"
+	for name, c := range map[string]struct {
+		config string
+		err    error
+		want   string
+	}{
+		"it takes it":     {"listen: [\"169.254.20.10:53\"]\nhost: {mode: link-local}\n", nil, "fine kernel: it takes the nft table"},
+		"with a guard":    {"listen: [\"169.254.20.10:53\"]\nhost: {mode: link-local}\n", lacks, "bad kernel: " + lacks.Error() + " | without the table there is no fallback; nodens answers all the same in mode link-local"},
+		"without a guard": {"listen: [\"127.0.0.1:53\"]\n", lacks, "warning kernel: " + lacks.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := visiting(t, c.config+route)
+			v.judgeKernel(c.err)
+			v.wants(t, c.want)
+		})
+	}
 }
 
 func TestDoctorJudgesProxy(t *testing.T) {

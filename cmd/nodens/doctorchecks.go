@@ -33,7 +33,11 @@ func (v *visit) kernel() {
 	if state.Mode == hostnet.None {
 		state = hostnet.State{Mode: hostnet.LinkLocal, Own: []netip.Addr{netip.MustParseAddr("169.254.20.10")}}
 	}
-	if err := v.host.Try(state); err != nil {
+	v.judgeKernel(v.host.Try(state))
+}
+
+func (v *visit) judgeKernel(err error) {
+	if err != nil {
 		v.find(v.ifGuarded(bad), "kernel", err.Error(),
 			"without the table there is no fallback; nodens answers all the same in mode link-local. Load nf_tables, nft_socket, nft_hash, nft_nat and nft_masq, or use a kernel that has them")
 		return

@@ -62,6 +62,16 @@ func (b *batch) create(kind uint16, fill func(attrs)) {
 	b.add(kind, netlink.Create|unix.NLM_F_APPEND, fill)
 }
 
+// commit is batch.commit on this host.
+func (h *Host) commit(b *batch) error {
+	for i := range b.messages {
+		if h.older != nil {
+			b.messages[i].Data = h.older(b.messages[i].Data)
+		}
+	}
+	return b.commit(h.netns)
+}
+
 // commit sends the batch and waits for the kernel's word on every message.
 func (b *batch) commit(netns int) error {
 	if b.err != nil || len(b.messages) == 0 {

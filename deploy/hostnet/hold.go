@@ -80,5 +80,5 @@ func (h *Host) tryChange(s Set, ttl time.Duration, addrs []netip.Addr) error {
 			b.elements(s.name(f), with)
 		}
 	}
-	return b.commit(h.netns)
+	return h.commit(&b)
 }

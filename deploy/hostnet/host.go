@@ -23,6 +23,10 @@ type Host struct {
 	netns int
 	nl    *netlink.Handle
 
+	// older rewrites what nftables is sent, so that a test hears what a kernel says that
+	// does not know all of it; nil = as it is.
+	older func(message []byte) []byte
+
 	mu      sync.Mutex // one Apply or Cleanup at a time
 	settled bool       // an Apply of ours has looked after the connection tracking
 }
@@ -61,7 +65,16 @@ func explained(what string, err error) error {
 	case errors.Is(err, unix.EPERM):
 		return fmt.Errorf("%s: the capability NET_ADMIN is missing: %w", what, err)
 	case errors.Is(err, unix.EPROTONOSUPPORT), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EAFNOSUPPORT):
-		return fmt.Errorf("%s: this kernel has no support for it (nf_tables and nft_socket are needed, 5.10 or later has both): %w", what, err)
+		return fmt.Errorf("%s: this kernel has no support for it: %w", what, err)
 	}
 	return fmt.Errorf("%s: %w", what, err)
+}
+
+// notTaken is explained for a table that is not there yet. A kernel calls an expression, or
+// a kind of chain, that it does not know "not found".
+func notTaken(what string, err error) error {
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EOPNOTSUPP) {
+		return fmt.Errorf("%s: this kernel lacks a part of what is needed (nf_tables with inet and nat, nft_socket with wildcard, nft_hash, nft_masq; 5.10 or later can have all of it): %w", what, err)
+	}
+	return explained(what, err)
 }

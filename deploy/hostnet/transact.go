@@ -27,7 +27,11 @@ func (h *Host) replaceTable(t *table, old Found) error {
 	if t != nil {
 		b.table(t, old)
 	}
-	return explained("the nft table cannot be replaced", b.commit(h.netns))
+	const what = "the nft table cannot be replaced"
+	if len(old.tables()) > 0 { // not found may be one of these
+		return explained(what, h.commit(&b))
+	}
+	return notTaken(what, h.commit(&b))
 }
 
 func (b *batch) table(t *table, old Found) {

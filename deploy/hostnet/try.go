@@ -24,11 +24,11 @@ func (h *Host) Try(s State) error {
 	b.add(unix.NFT_MSG_NEWTABLE, netlink.Create|netlink.Excl, name)
 	b.table(t, Found{})
 	b.add(unix.NFT_MSG_DELTABLE, 0, name)
-	err := b.commit(h.netns)
+	err := h.commit(&b)
 	if errors.Is(err, unix.EEXIST) {
 		return nil
 	}
-	return explained("the kernel does not take the nft table", err)
+	return notTaken("the kernel does not take the nft table", err)
 }
 
 // tryName is the name of a link that is gone at once.
