@@ -314,6 +314,26 @@ func compareSchema(path string, values, schema map[string]any) []string {
 	return faults
 }
 
+// Before 1.29 no container starts before the others and goes on beside them.
+func TestGuardByVersion(t *testing.T) {
+	for version, sidecar := range map[string]bool{oldest: false, "v1.28.15": false, "v1.29.0": true, newest: true} {
+		objects, _ := render(t, version, nil)
+		spec := daemon(t, objects).Spec.Template.Spec
+		place := spec.Containers
+		if sidecar {
+			place = spec.InitContainers
+		}
+		at := slices.IndexFunc(place, func(c corev1.Container) bool { return c.Name == "guard" })
+		if at < 0 || len(spec.Containers)+len(spec.InitContainers) != 2 {
+			t.Errorf("%s: the guard is not where it should be, sidecar %t", version, sidecar)
+			continue
+		}
+		if policy := place[at].RestartPolicy; (policy != nil && *policy == corev1.ContainerRestartPolicyAlways) != sidecar {
+			t.Errorf("%s: restart policy %v, sidecar %t", version, policy, sidecar)
+		}
+	}
+}
+
 // kubeVersion is the oldest version that the tests render for.
 func TestOldestVersion(t *testing.T) {
 	data, err := os.ReadFile(chartFolder + "/Chart.yaml")

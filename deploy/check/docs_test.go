@@ -155,6 +155,24 @@ func TestFeaturesAreShown(t *testing.T) {
 	}
 }
 
+// What is said to be supported is shown by a test, or why none can is said.
+func TestSupportIsShown(t *testing.T) {
+	rows := 0
+	for line := range strings.Lines(read(t, "../../docs/support.md")) {
+		cells := strings.Split(strings.TrimSpace(line), "|")
+		if len(cells) != 5 || strings.HasPrefix(cells[1], "---") || strings.TrimSpace(cells[3]) == "held by" {
+			continue
+		}
+		rows++
+		if held := strings.TrimSpace(cells[3]); strings.Contains(held, "`Test") == strings.HasPrefix(held, "not tested: ") {
+			t.Errorf("%s: held by %q", strings.TrimSpace(cells[1]), held)
+		}
+	}
+	if rows < 20 {
+		t.Errorf("%d rows", rows)
+	}
+}
+
 // Every test, benchmark and file that a document names as a proof exists.
 func TestProofsExist(t *testing.T) {
 	tests := map[string]bool{}
