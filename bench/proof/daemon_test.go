@@ -98,18 +98,28 @@ type server struct {
 	Sent, Forced, Failed      uint64
 }
 
+// status asks until it is told: a daemon answers queries a moment before it listens
+// for HTTP, and on a busy machine one request may run into its deadline.
 func (d *daemon) status() status {
 	d.t.Helper()
-	var s status
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		s, err := d.askStatus()
+		if err == nil && len(s.Routes) > 0 {
+			return s
+		}
+		if time.Now().After(end) {
+			d.t.Fatalf("the status of node %d: %d routes, error %v\n%s", d.node, len(s.Routes), err, d.process.Said())
+		}
+	}
+}
+
+func (d *daemon) askStatus() (s status, err error) {
 	response, err := d.http.Get(fmt.Sprintf("http://%v/statusz?format=json", d.admin))
-	if err == nil {
-		err = json.NewDecoder(response.Body).Decode(&s)
-		response.Body.Close()
+	if err != nil {
+		return s, err
 	}
-	if err != nil || len(s.Routes) == 0 {
-		d.t.Fatalf("the status of node %d: %d routes, error %v\n%s", d.node, len(s.Routes), err, d.process.Said())
-	}
-	return s
+	defer response.Body.Close()
+	return s, json.NewDecoder(response.Body).Decode(&s)
 }
 
 // served is the replies to the cluster's route by tier.
