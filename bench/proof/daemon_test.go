@@ -119,7 +119,8 @@ func (d *daemon) askStatus() (s status, err error) {
 		return s, err
 	}
 	defer response.Body.Close()
-	return s, json.NewDecoder(response.Body).Decode(&s)
+	err = json.NewDecoder(response.Body).Decode(&s)
+	return s, err
 }
 
 // served is the replies to the cluster's route by tier.
