@@ -3,6 +3,7 @@ package forwarder_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -47,6 +48,22 @@ func TestFailureIsServFail(t *testing.T) {
 				t.Errorf("the failure sticks: %v", got)
 			}
 		})
+	}
+}
+
+// TestTooLongByDNAME: that a DNAME makes a name too long says something of the name,
+// so it is passed on as it is, and asked for each time.
+func TestTooLongByDNAME(t *testing.T) {
+	r := newRig(t, dnstest.Records(t, dns.RcodeYXDomain, "test. 60 DNAME example."))
+	for n := range 2 {
+		m, hit := r.exchange(edns(dnstest.Question("a.test.", dns.TypeA), 1232, false), forwarder.UDP)
+		want := []string{"test. 60 IN DNAME example."}
+		if hit || m.Rcode != dns.RcodeYXDomain || !slices.Equal(section(m.Answer), want) || extended(m) != 65535 {
+			t.Errorf("hit %v: %v", hit, m)
+		}
+		if asked := r.server.Asked(); asked != n+1 {
+			t.Errorf("%d questions to the servers, want %d", asked, n+1)
+		}
 	}
 }
 

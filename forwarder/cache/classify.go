@@ -9,6 +9,8 @@ func classify(r *wire.Reply) Kind {
 		return Positive // incomplete, but an answer
 	case r.RCode == wire.NXDomain:
 		return NXDomain
+	case r.RCode == wire.YXDomain:
+		return NoData // a DNAME leads to a name that is too long (RFC 6672 section 2.2)
 	case r.RCode != wire.NoError:
 		return Failure
 	case r.Count(wire.Answer)+r.Count(wire.Authority) > maxRecords:

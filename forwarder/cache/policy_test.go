@@ -43,6 +43,8 @@ func TestPolicy(t *testing.T) {
 		{name: "NXDOMAIN behind a CNAME", rcode: dns.RcodeNameError, records: []string{"a.test. 3 IN CNAME b.test.", "---", soaLong}, kind: cache.NXDomain, life: 3 * time.Second},
 		{name: "NODATA", records: []string{"---", soaLong}, kind: cache.NoData, life: 5 * time.Second},
 		{name: "NODATA behind a CNAME", records: []string{"a.test. 300 IN CNAME b.test.", "---", soaLong}, kind: cache.NoData, life: 5 * time.Second},
+		{name: "YXDOMAIN is not kept", rcode: dns.RcodeYXDomain, records: []string{"test. 300 IN DNAME long.test."}, kind: cache.NoData},
+		{name: "YXDOMAIN by its SOA", rcode: dns.RcodeYXDomain, records: []string{"test. 300 IN DNAME long.test.", "---", soaLong}, kind: cache.NoData, life: 5 * time.Second},
 		{name: "NODATA without SOA is not kept", kind: cache.NoData},
 		{name: "CNAME alone is not kept", records: []string{"a.test. 300 IN CNAME b.test."}, kind: cache.NoData},
 		{name: "CNAME asked for", qtype: dns.TypeCNAME, records: []string{"a.test. 300 IN CNAME b.test."}, life: 300 * time.Second},

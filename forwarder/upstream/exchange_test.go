@@ -66,6 +66,8 @@ func TestFailureCodesGoElsewhere(t *testing.T) {
 		"SERVFAIL, then an answer":              {[]int{2, 0}, wire.NoError, []int{1, 1}},
 		"REFUSED, then an answer":               {[]int{5, 0}, wire.NoError, []int{1, 1}},
 		"NXDOMAIN is an answer":                 {[]int{3, 0}, wire.NXDomain, []int{1, 0}},
+		"YXDOMAIN is an answer":                 {[]int{6, 0}, wire.YXDomain, []int{1, 0}},
+		"YXDOMAIN after a failure":              {[]int{2, 6}, wire.YXDomain, []int{1, 1}},
 		"all fail: the last is told":            {[]int{2, 5}, wire.Refused, []int{1, 1}},
 		"one server is not asked twice":         {[]int{2}, wire.ServFail, []int{1}},
 		"two SERVFAILs are believed":            {[]int{2, 2, 0}, wire.ServFail, []int{1, 1, 0}},

@@ -169,8 +169,11 @@ func (x *exchange) proves(r *wire.Reply) bool {
 	return x.speaks && isAnswer(r.RCode)
 }
 
-// isAnswer reports whether a code tells of a server that knows what it is asked.
-func isAnswer(code wire.RCode) bool { return code == wire.NoError || code == wire.NXDomain }
+// isAnswer reports whether a code tells of a server that knows what it is asked:
+// also that a DNAME makes a name of it that is too long (RFC 6672 section 2.2).
+func isAnswer(code wire.RCode) bool {
+	return code == wire.NoError || code == wire.NXDomain || code == wire.YXDomain
+}
 
 // askPlain puts a's question again without EDNS.
 func (x *exchange) askPlain(a *attempt) {

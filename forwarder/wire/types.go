@@ -60,6 +60,7 @@ const (
 	NXDomain RCode = 3
 	NotImp   RCode = 4
 	Refused  RCode = 5
+	YXDomain RCode = 6
 	BadVers  RCode = 16
 )
 
