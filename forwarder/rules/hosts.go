@@ -41,6 +41,12 @@ type hostList struct {
 // host is data of A and AAAA records.
 type host struct{ v4, v6 [][]byte }
 
+// recordSet is the data of a name's records of one type.
+type recordSet struct {
+	kind wire.Type
+	data [][]byte
+}
+
 // NewHosts makes an empty list.
 func NewHosts(cfg HostsConfig) *Hosts {
 	h := &Hosts{cfg: cfg}
@@ -134,31 +140,38 @@ func (h *Hosts) knows(name []byte) bool {
 // answer answers a question for a name, or with Only for any.
 func (h *Hosts) answer(dst []byte, q *wire.Query, name []byte, apex int, turn uint16) ([]byte, bool) {
 	list := h.list.Load()
-	var data [][]byte
+	var has [2]recordSet
 	names, isAddress := list.byAddress[string(name)]
 	of, isName := list.byName[string(name)]
 	switch {
 	case isAddress && h.cfg.Reverse:
-		if q.Type == wire.TypePTR {
-			data = names
-		}
-	case isName && q.Type == wire.TypeA:
-		data = of.v4
-	case isName && q.Type == wire.TypeAAAA:
-		data = of.v6
+		has[0] = recordSet{wire.TypePTR, names}
 	case isName:
+		has = [2]recordSet{{wire.TypeA, of.v4}, {wire.TypeAAAA, of.v6}}
 	case h.cfg.Only:
 		return appendNothing(dst, q, wire.NXDomain, apex), true
 	default:
 		return nil, false
 	}
-	if len(data) == 0 {
-		return appendNothing(dst, q, wire.NoError, apex), true
-	}
 	start := len(dst)
 	dst = wire.AppendAnswerHead(dst, q, wire.NoError)
-	for i := range data {
-		dst = wire.AppendAnswer(dst, start, q, uint32(h.cfg.TTL/time.Second), data[(i+int(turn))%len(data)])
+	found := false
+	for _, s := range has {
+		if q.Type == s.kind || q.Type == wire.TypeANY {
+			dst = h.appendSet(dst, start, q, s, turn)
+			found = found || len(s.data) > 0
+		}
+	}
+	if !found {
+		dst = wire.AppendSOA(dst, start, q, apex, nothingTTL)
 	}
 	return dst, true
+}
+
+// appendSet appends the records of one type, another first for each turn.
+func (h *Hosts) appendSet(dst []byte, start int, q *wire.Query, s recordSet, turn uint16) []byte {
+	for i := range s.data {
+		dst = wire.AppendAnswerOf(dst, start, q, s.kind, uint32(h.cfg.TTL/time.Second), s.data[(i+int(turn))%len(s.data)])
+	}
+	return dst
 }
