@@ -58,7 +58,7 @@ func TestManyMistakesAreCut(t *testing.T) {
 	}
 }
 
-func TestCut(t *testing.T) {
+func TestCutText(t *testing.T) {
 	long := strings.Repeat("ü", 81)
 	for text, want := range map[string]string{"": "", "a": "a", long[2:]: long[2:], long: long[2:] + "…"} {
 		if got := cut(text); got != want {
