@@ -83,6 +83,10 @@ func TestStale(t *testing.T) {
 	m.AuthenticatedData = true
 	e, _ := entry(t, m, p, 0)
 	q := ask(t, "a.test.", dns.TypeA, 1)
+	q.DO = true // a client that is shown AD where it is set
+	if live := unpack(t, e.Append(nil, &q, 0, false)); !live.AuthenticatedData {
+		t.Error("live data is not called authentic")
+	}
 	got := unpack(t, e.AppendStale(nil, &q, p, false))
 	if diff := cmp.Diff([]uint32{30, 7}, ttls(got)); diff != "" {
 		t.Errorf("stale TTLs (-want +got):\n%s", diff)
