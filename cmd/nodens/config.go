@@ -187,7 +187,8 @@ type LimitsConfig struct {
 	// TCPIdle is how long a connection may say nothing, 1 s to 10 min,
 	// default 10 s.
 	TCPIdle time.Duration
-	// UpstreamInFlight per route, 16 to 65536, default 2048, below MissesInFlight:
+	// UpstreamInFlight per route, 16 to 65536, at most MissesInFlight. Default
+	// 2048, or half of MissesInFlight if that is less:
 	// silent servers leave room for the misses of other routes, and have an eighth
 	// while they answer nothing. Half as many more may wait for what others asked.
 	UpstreamInFlight int

@@ -23,7 +23,7 @@ func (f *configFile) clients() fields {
 		"deny":             f.prefixList(&c.Deny, f.prefixes),
 		"denied":           f.word(&c.Denied, "refuse", "drop"),
 		"queriesPerSecond": f.number(&c.QueriesPerSecond, 0, maxRate),
-		"burst":            f.number(&c.Burst, 1, maxRate),
+		"burst":            f.noted(&f.burstLine, f.number(&c.Burst, 1, maxRate)),
 		"missesInFlight":   f.number(&c.MissesInFlight, 0, 65536),
 		"unlimited":        f.prefixList(&c.Unlimited, map[netip.Prefix]int{}),
 		"ipv4Prefix":       f.number(&c.IPv4Prefix, 8, 32),
@@ -67,4 +67,18 @@ func (f *configFile) prefix(path string, n *yaml.Node) (netip.Prefix, bool) {
 		return p, false
 	}
 	return p, true
+}
+
+// compareBounds looks for bounds without effect.
+func (f *configFile) compareBounds() {
+	l := &f.config.Limits
+	if f.burstLine > 0 && f.config.Clients.QueriesPerSecond == 0 {
+		f.add(f.burstLine, "clients.burst is of no effect without a rate", "add queriesPerSecond, or remove burst")
+	}
+	switch {
+	case f.upstreamLine == 0:
+		l.UpstreamInFlight = min(l.UpstreamInFlight, max(l.MissesInFlight/2, 16))
+	case l.UpstreamInFlight > l.MissesInFlight:
+		f.add(f.upstreamLine, fmt.Sprintf("limits.upstreamInFlight is %d, more than missesInFlight (%d), so that one route may take the room of all", l.UpstreamInFlight, l.MissesInFlight), "lower it, or raise missesInFlight")
+	}
 }

@@ -15,6 +15,14 @@ func (y *yamlFile) section(known fields) reader {
 	return func(path string, n *yaml.Node) { y.object(path, n, known) }
 }
 
+// noted keeps the line of what is read.
+func (y *yamlFile) noted(line *int, read reader) reader {
+	return func(path string, n *yaml.Node) {
+		*line = n.Line
+		read(path, n)
+	}
+}
+
 func (y *yamlFile) to(p *string) reader {
 	return func(path string, n *yaml.Node) { y.text(path, n, p) }
 }

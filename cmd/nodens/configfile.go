@@ -41,12 +41,15 @@ type configFile struct {
 	listenLines []int
 	adminLine   int
 	hostLine    int
-	denied      []int // lines
-	servers     []serverLine
-	prefer      []preferLine
-	searches    []searchLine
-	prefixes    map[netip.Prefix]int // lines of those allowed or denied
-	zoneLines   map[string]int
+	burstLine   int
+	// upstreamLine is that of limits.upstreamInFlight, 0 when it is not written.
+	upstreamLine int
+	denied       []int // lines
+	servers      []serverLine
+	prefer       []preferLine
+	searches     []searchLine
+	prefixes     map[netip.Prefix]int // lines of those allowed or denied
+	zoneLines    map[string]int
 }
 
 type serverLine struct {
@@ -137,7 +140,7 @@ func (f *configFile) limits() fields {
 		"tcpConnectionsPerClient": f.number(&l.TCPConnectionsPerClient, 1, 65536),
 		"tcpQueriesPerConnection": f.number(&l.TCPQueriesPerConnection, 1, 1024),
 		"tcpIdle":                 f.time(&l.TCPIdle, time.Second, 10*time.Minute),
-		"upstreamInFlight":        f.number(&l.UpstreamInFlight, 16, 65536),
+		"upstreamInFlight":        f.noted(&f.upstreamLine, f.number(&l.UpstreamInFlight, 16, 65536)),
 		"udpReplySize":            f.number(&l.UDPReplySize, 512, 4096),
 		"followersPerMiss":        f.number(&l.FollowersPerMiss, 1, 65536),
 	}
@@ -194,6 +197,7 @@ func (f *configFile) compare() {
 		}
 	}
 	f.compareDenied()
+	f.compareBounds()
 	f.compareHost()
 	f.compareSearches()
 	for i, listen := range f.config.Listen {

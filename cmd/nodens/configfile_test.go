@@ -108,7 +108,7 @@ routes:
   queryLog: {every: 3, slower: 1ms}
   rewrite: [{name: DB.example, to: db.corp}, {suffix: a.example, to: b.example.}]
   answers:
-  - {below: [X.example], match: "^a", types: [a, AAAA], records: ["60 A 192.0.2.1", "5 IN CNAME y.example."]}
+  - {below: [X.example], match: "^a", types: [a, AAAA], records: ["60 A 192.0.2.1", "5 IN AAAA 2001:db8::7"]}
   - {types: [HTTPS], rcode: nxdomain}
   filterAAAA: true
   hosts: {entries: ["192.0.2.9 nas.example nas"], file: /h, ttl: 1m, reverse: false, only: true}
@@ -133,7 +133,7 @@ stopGrace: 5s
 	want.Admin = AdminConfig{Address: netip.MustParseAddrPort("127.0.0.1:9999"), Pprof: "off", Control: "off", Socket: defaultProbeSocket, LegacyMetrics: true, MetricsTLS: MetricsTLSConfig{ClientAuth: "none", MinVersion: "1.3"}}
 	want.Cache = CacheConfig{Size: 64 << 20, MaxStale: 2 * time.Hour}
 	want.Limits.UDPSockets, want.Limits.UDPReceiveBuffer = 2, 128<<10
-	want.Limits.MissesInFlight, want.Limits.TCPIdle = 100, time.Minute
+	want.Limits.MissesInFlight, want.Limits.UpstreamInFlight, want.Limits.TCPIdle = 100, 50, time.Minute
 	clusterCache, corpCache := defaultRoute(true).Cache, defaultRoute(false).Cache
 	clusterCache.MaxTTL = 10 * time.Second
 	corpCache.MaxTTL, corpCache.MinTTL, corpCache.MaxNegativeTTL = 2*time.Hour, time.Minute, time.Minute
@@ -157,7 +157,7 @@ stopGrace: 5s
 			Rules: RulesConfig{
 				Rewrite: []RewriteConfig{{From: "db.example.", To: "db.corp."}, {From: "a.example.", To: "b.example.", Suffix: true}},
 				Answers: []AnswerConfig{
-					{Below: []string{"x.example."}, Match: "^a", Types: []uint16{1, 28}, Records: []string{"60 A 192.0.2.1", "5 IN CNAME y.example."}},
+					{Below: []string{"x.example."}, Match: "^a", Types: []uint16{1, 28}, Records: []string{"60 A 192.0.2.1", "5 IN AAAA 2001:db8::7"}},
 					{Types: []uint16{65}, RCode: 3},
 				},
 				FilterAAAA: true,
@@ -302,6 +302,13 @@ func TestMistakes(t *testing.T) {
 		"search, nowhere":    {withRule("search: {cut: true}"), "f:5: routes[0].search has no domain; name that of the cluster"},
 		"search, elsewhere":  {oneRoute("zones: [a.example]\n  servers: [192.0.2.1]\n  search: {domain: cluster.local}"), `f:5: routes[0].search.domain is "cluster.local.", which is in no zone of the route`},
 		"dns64, bits":        {withRule("dns64: {prefix: \"64:ff9b::/95\"}"), `f:5: routes[0].dns64.prefix is "64:ff9b::/95", which is no prefix for IPv4 addresses`},
+		"dns64, host bits":   {withRule("dns64: {prefix: \"64:ff9b::1/96\"}"), "f:5: routes[0].dns64.prefix is 64:ff9b::1/96, which has bits behind its length; write 64:ff9b::/96"},
+		"rewrite to itself":  {withRule("rewrite: [{name: A.example, to: a.example.}]"), "f:5: routes[0].rewrite[0] asks for a.example. under its own name; remove it"},
+		"answer, other type": {withRule("answers: [{types: [AAAA], records: [60 A 192.0.2.1]}]"), "f:5: routes[0].answers[0].records[0] is a record of type A, which no question of its types gets; add A to types"},
+		"answer, alias":      {withRule("answers: [{records: [60 CNAME a.example, 60 A 192.0.2.1]}]"), "f:5: routes[0].answers[0].records[0] is an alias beside other records; keep the alias alone"},
+		"answer, TTL":        {withRule("answers: [{records: [2147483648 A 192.0.2.1]}]"), `f:5: routes[0].answers[0].records[0] is "2147483648 A 192.0.2.1", which is no record; write TTL, type and data, such as "60 A 192.0.2.1", with a TTL of at most 2147483647`},
+		"burst, no rate":     {good + "clients: {burst: 5}\n", "f:3: clients.burst is of no effect without a rate; add queriesPerSecond"},
+		"upstream, misses":   {good + "limits: {upstreamInFlight: 200, missesInFlight: 100}\n", "f:3: limits.upstreamInFlight is 200, more than missesInFlight (100)"},
 		"ttl zero":           {oneRoute("zones: [.]\n  servers: [192.0.2.1]\n  cache: {maxTTL: 0s}"), "f:5: routes[0].cache.maxTTL is 0s; choose from 1s to 24h"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -32,29 +32,31 @@ type RulesConfig struct {
 	DNS64 DNS64Config
 }
 
-// RewriteConfig asks for names under other names. Both are in lower case with a
-// final dot.
+// RewriteConfig asks for names under other names. Once read, both are in lower case
+// with a final dot.
 type RewriteConfig struct {
 	// From is the client's name; only one of it and Suffix is written.
 	From string
 	// To is the name that servers are asked for.
 	To string
-	// Suffix takes From and To for the ends of names: of From and all below it.
+	// Suffix stands in place of name: that name itself and all names below it are
+	// asked for with their end replaced by what stands under to.
 	Suffix bool
 }
 
 // AnswerConfig is a fixed answer for the questions that fit all of Below, Match
 // and Types.
 type AnswerConfig struct {
-	// Below are names in lower case with a final dot; those and all below them
-	// fit. Default every name of the route.
+	// Below are names; those and all below them fit. Default every name of the
+	// route.
 	Below []string
 	// Match is a regular expression for the name, in lower case and with a final
 	// dot. Default none.
 	Match string
 	// Types of the questions. Default all.
 	Types []uint16
-	// RCode is 0 (NOERROR, the default) to 15.
+	// RCode is the name of a response code, such as NXDOMAIN or REFUSED. Default
+	// NOERROR.
 	RCode int
 	// Records are TTL, type and data, such as "60 A 192.0.2.1". Default none: "no
 	// such record".
@@ -81,8 +83,9 @@ func (h *HostsConfig) given() bool { return h.Entries != nil || h.File != "" }
 
 // DNS64Config makes IPv6 addresses of IPv4 ones.
 type DNS64Config struct {
-	// Prefix of the addresses made, of 32, 40, 48, 56, 64 or 96 bits. Default
-	// none: nothing is made.
+	// Prefix of the addresses made, of 32, 40, 48, 56, 64 or 96 bits. The
+	// well-known one, 64:ff9b::/96, stands for addresses of the Internet alone: of
+	// private ones nothing is made. Default none: nothing is made.
 	Prefix netip.Prefix
 	// All makes them also for names with IPv6 addresses. Default false.
 	All bool
@@ -117,6 +120,9 @@ func (f *configFile) rewrites(path string, n *yaml.Node, to *[]RewriteConfig) {
 		case suffix != "":
 			r.From, r.Suffix = suffix, true
 		}
+		if r.To != "" && r.From == r.To {
+			f.add(n.Line, fmt.Sprintf("%s asks for %s under its own name", path, r.To), "remove it, or write another name")
+		}
 		*to = append(*to, r)
 	})
 	f.atMost(path, n, len(*to), maxRules)
@@ -135,9 +141,29 @@ func (f *configFile) answers(path string, n *yaml.Node, to *[]AnswerConfig) {
 		if a.RCode != dns.RcodeSuccess && a.Records != nil {
 			f.add(n.Line, path+" has both records and an rcode that forbids them", "keep one of them")
 		}
+		f.compareRecords(path, n.Line, &a)
 		*to = append(*to, a)
 	})
 	f.atMost(path, n, len(*to), maxRules)
+}
+
+// compareRecords looks for records that cannot stand together: an alias is alone at its
+// name (RFC 2181 section 10.1), and what no question gets is a slip.
+func (f *configFile) compareRecords(path string, line int, a *AnswerConfig) {
+	for i, text := range a.Records {
+		rr, err := dns.NewRR(". " + text)
+		if err != nil || rr == nil {
+			continue // said already
+		}
+		is, name := rr.Header().Rrtype, dns.TypeToString[rr.Header().Rrtype]
+		switch {
+		case is == dns.TypeCNAME && len(a.Records) > 1:
+			f.add(line, fmt.Sprintf("%s.records[%d] is an alias beside other records", path, i), "keep the alias alone, or leave it out")
+		case a.Types == nil, is == dns.TypeCNAME, slices.Contains(a.Types, is), slices.Contains(a.Types, dns.TypeANY):
+		default:
+			f.add(line, fmt.Sprintf("%s.records[%d] is a record of type %s, which no question of its types gets", path, i, name), "add "+name+" to types, or leave the record out")
+		}
+	}
 }
 
 func (f *configFile) answerFields(a *AnswerConfig) fields {
@@ -184,7 +210,7 @@ func (f *configFile) records(path string, n *yaml.Node, to *[]string) {
 			return
 		}
 		if _, err := rules.New(rules.Config{Answers: []rules.Answer{{Records: []string{text}}}}); err != nil {
-			f.add(n.Line, fmt.Sprintf("%s is %q, which is no record", path, cut(text)), `write TTL, type and data, such as "60 A 192.0.2.1"`)
+			f.add(n.Line, fmt.Sprintf("%s is %q, which is no record", path, cut(text)), `write TTL, type and data, such as "60 A 192.0.2.1", with a TTL of at most 2147483647`)
 		}
 		*to = append(*to, text)
 	})
@@ -232,6 +258,9 @@ func (f *configFile) dns64Fields(d *DNS64Config) fields {
 			if err != nil {
 				f.add(n.Line, fmt.Sprintf("%s is %q, which is no prefix for IPv4 addresses", path, cut(n.Value)), `write one of 32, 40, 48, 56, 64 or 96 bits, such as "64:ff9b::/96"`)
 				return
+			}
+			if prefix != prefix.Masked() {
+				f.add(n.Line, fmt.Sprintf("%s is %s, which has bits behind its length", path, prefix), fmt.Sprintf("write %s", prefix.Masked()))
 			}
 			d.Prefix = prefix
 		},

@@ -81,8 +81,9 @@ func newFixed(a Answer) (f fixed, err error) {
 
 func newRecord(text string) (record, error) {
 	rr, err := dns.NewRR(". " + text)
-	if err != nil || rr == nil || rr.Header().Class != dns.ClassINET {
-		return record{}, fmt.Errorf(`answers: %q is no record; write TTL, type and data such as "60 A 192.0.2.1"`, text)
+	const maxTTL = 1<<31 - 1 // RFC 2181 section 8
+	if err != nil || rr == nil || rr.Header().Class != dns.ClassINET || rr.Header().Ttl > maxTTL {
+		return record{}, fmt.Errorf(`answers: %q is no record; write TTL (at most 2147483647), type and data such as "60 A 192.0.2.1"`, text)
 	}
 	buf := make([]byte, dns.Len(rr))
 	end, err := dns.PackRR(rr, buf, 0, nil, false)
