@@ -171,7 +171,7 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, log *zap.Log
 // adminRoutes is what the admin address answers.
 func (d *daemon) adminRoutes() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", metricsHandler(d.snapshot, daemonMetrics()))
+	mux.Handle("GET /metrics", d.metrics())
 	d.addHealth(mux)
 	mux.HandleFunc("GET /statusz", d.serveStatus)
 	mux.Handle("GET /{$}", http.RedirectHandler("/statusz", http.StatusFound))
@@ -190,8 +190,13 @@ func (d *daemon) adminRoutes() http.Handler {
 // metricsRoutes is what the further addresses of the metrics answer.
 func (d *daemon) metricsRoutes() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", metricsHandler(d.snapshot, daemonMetrics()))
+	mux.Handle("GET /metrics", d.metrics())
 	return mux
+}
+
+// metrics are those of the daemon, and of the guard where it is in this process.
+func (d *daemon) metrics() http.Handler {
+	return metricsHandler(newCollector(d.snapshot, daemonMetrics()), newGuardInside(&d.inside))
 }
 
 // healthRoutes is what the addresses for health checks answer.

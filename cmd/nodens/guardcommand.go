@@ -60,6 +60,9 @@ type guardRun struct {
 	follow guard.Follow
 	log    *zap.Logger
 	getenv func(string) string
+	// inside is where the daemon of the same process finds the guard while it runs; nil
+	// in a process of its own.
+	inside *atomic.Pointer[guard.Guard]
 }
 
 // guardStop is how long a guard may take to end: it has nothing to finish.
@@ -77,6 +80,10 @@ func (r *guardRun) run(ctx context.Context) error {
 	g, err := guard.New(config)
 	if err != nil {
 		return fmt.Errorf("nodens guard cannot start: %w", err)
+	}
+	if r.inside != nil {
+		r.inside.Store(g)
+		defer r.inside.Store(nil)
 	}
 	log.Info("nodens guards", zap.String("version", thisBuild().Version), zap.String("config", c.Path), zap.String("mode", c.Host.Mode))
 	err = runTasks(ctx, guardStop,
@@ -118,7 +125,7 @@ func serveGuardMetrics(ctx context.Context, c *Config, g *guard.Guard, log *zap.
 		return nil
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", metricsHandler(func() guardSnapshot { return snapshotGuard(g) }, guardMetrics()))
+	mux.Handle("GET /metrics", metricsHandler(newCollector(func() guardSnapshot { return snapshotGuard(g) }, guardMetrics())))
 	mux.HandleFunc("GET /livez", say("alive"))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { sayFallback(w, g.Status()) })
 	serveHTTP(ctx, l, mux, log)

@@ -76,19 +76,23 @@ func (c *collector[S]) Describe(to chan<- *prometheus.Desc) {
 // Collect implements [prometheus.Collector].
 func (c *collector[S]) Collect(to chan<- prometheus.Metric) {
 	s := c.snapshot()
+	c.show(&s, to)
+}
+
+func (c *collector[S]) show(s *S, to chan<- prometheus.Metric) {
 	for i, m := range c.metrics {
-		m.read(&s, emitter{c.descs[i], to})
+		m.read(s, emitter{c.descs[i], to})
 	}
 }
 
 // daemonMetrics are all of the daemon's.
 func daemonMetrics() []metric { return append(corednsMetrics(), ownMetrics()...) }
 
-// metricsHandler serves the collector's metrics and those of process and Go
+// metricsHandler serves the metrics of the collectors and those of process and Go
 // runtime, from a registry of its own.
-func metricsHandler[S any](read func() S, metrics []metricOf[S]) http.Handler {
+func metricsHandler(of ...prometheus.Collector) http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(newCollector(read, metrics), collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(of...)
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }

@@ -2,6 +2,9 @@ package main
 
 import (
 	"strconv"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/nodens-dns/nodens/deploy/guard"
 	"github.com/nodens-dns/nodens/deploy/hostnet"
@@ -21,6 +24,25 @@ func snapshotGuard(g *guard.Guard) guardSnapshot {
 		s.Fallen = &fallen
 	}
 	return s
+}
+
+// guardInside shows the guard of this process in the daemon's scrapes, since nobody
+// scrapes its own address there. While it does not run it shows nothing.
+type guardInside struct {
+	*collector[guardSnapshot]
+	guard *atomic.Pointer[guard.Guard]
+}
+
+func newGuardInside(g *atomic.Pointer[guard.Guard]) guardInside {
+	return guardInside{newCollector[guardSnapshot](nil, guardMetrics()), g}
+}
+
+// Collect implements [prometheus.Collector].
+func (c guardInside) Collect(to chan<- prometheus.Metric) {
+	if g := c.guard.Load(); g != nil {
+		s := snapshotGuard(g)
+		c.show(&s, to)
+	}
 }
 
 // guardMetrics are the guard's own. address is a listen address.

@@ -25,7 +25,7 @@ func fullGuardSnapshot() guardSnapshot {
 
 func TestGuardMetrics(t *testing.T) {
 	recorder := httptest.NewRecorder()
-	metricsHandler(fullGuardSnapshot, guardMetrics()).ServeHTTP(recorder, httptest.NewRequest("GET", "/metrics", nil))
+	metricsHandler(newCollector(fullGuardSnapshot, guardMetrics())).ServeHTTP(recorder, httptest.NewRequest("GET", "/metrics", nil))
 	text := recorder.Body.String()
 	for _, want := range []string{
 		`nodens_guard_info{version="v9"} 1`, "nodens_guard_owner 1", "nodens_guard_following 1", `nodens_interception_active{mode="link-local"} 1`,

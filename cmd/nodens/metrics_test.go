@@ -310,7 +310,7 @@ func TestEveryMetricHasAValue(t *testing.T) {
 
 func TestMetricsOfAnEmptyDaemon(t *testing.T) {
 	recorder := httptest.NewRecorder()
-	metricsHandler(func() snapshot { return snapshot{} }, daemonMetrics()).ServeHTTP(recorder, httptest.NewRequest("GET", "/metrics", nil))
+	metricsHandler(newCollector(func() snapshot { return snapshot{} }, daemonMetrics())).ServeHTTP(recorder, httptest.NewRequest("GET", "/metrics", nil))
 	for _, want := range []string{"nodens_ready 1\n", "coredns_panics_total 0\n", "go_goroutines ", "process_start_time_seconds "} {
 		if !strings.Contains(recorder.Body.String(), want) {
 			t.Errorf("the scrape lacks %q", want)

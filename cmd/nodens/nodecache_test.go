@@ -274,6 +274,7 @@ func TestDeployments(t *testing.T) {
 			for url, want := range d.wants {
 				n.serves(url, want)
 			}
+			n.showsGuard(d)
 			n.hasLink(d.link)
 			n.hasGivenUp()
 			if strings.Contains(d.args, "-pidfile") {
@@ -309,6 +310,24 @@ func (n *place) serves(url, want string) {
 	})
 	if !strings.Contains(body, want) {
 		n.t.Errorf("%s: %q, want %q", url, cut(body), want)
+	}
+}
+
+// showsGuard looks whether the guard, if the arguments ask for one, is seen where
+// node-cache's metrics are scraped.
+func (n *place) showsGuard(d deployment) {
+	n.t.Helper()
+	guarded := !strings.Contains(d.args, "-setupiptables=false")
+	for url := range d.wants {
+		if !strings.HasSuffix(url, "/metrics") {
+			continue
+		}
+		for _, name := range []string{"nodens_interception_active{mode=", "nodens_bypass_active{address=", "nodens_fallback_ready ", "nodens_guard_deaths_total "} {
+			await(n.t, fmt.Sprintf("%s at %s: %v", name, url, guarded), func() bool {
+				body, err := fetchHere(url)
+				return err == nil && strings.Contains(body, "\n"+name) == guarded
+			})
+		}
 	}
 }
 

@@ -67,7 +67,7 @@ func (n *nodeCache) startGuard(d *daemon, c Config) (release func() error) {
 		c.Listen = append(c.Listen, netip.AddrPortFrom(ip, n.options.Port))
 	}
 	g := start(task{"guard of the node", func(ctx context.Context) error {
-		run := guardRun{config: c, teardown: !n.flags.skipTeardown, log: d.log, getenv: func(string) string { return "" }}
+		run := guardRun{config: c, teardown: !n.flags.skipTeardown, log: d.log, getenv: func(string) string { return "" }, inside: &d.inside}
 		err := run.run(ctx)
 		if err != nil {
 			d.setup[setupRules].Add(1)

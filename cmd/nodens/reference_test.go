@@ -52,7 +52,7 @@ func TestMetricsReference(t *testing.T) {
 	for _, m := range guardMetrics() {
 		rows = append(rows, metricRow(t, m, kinds))
 	}
-	writeSection(&out, "Of the guard, at `host.metrics`", rows)
+	writeSection(&out, "Of the guard, at `host.metrics`; with node-cache's flags at the daemon's addresses too", rows)
 	reference(t, "metrics.md", out.String())
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/nodens-dns/nodens/deploy/guard"
 	"github.com/nodens-dns/nodens/forwarder"
 )
 
@@ -63,7 +64,8 @@ type daemon struct {
 	signals   chan os.Signal // ask for a reload
 	reloads   reloads
 	rates     rates
-	beside    atomic.Bool // another process shares our listen addresses
+	beside    atomic.Bool                 // another process shares our listen addresses
+	inside    atomic.Pointer[guard.Guard] // the guard that runs in this process; nil while none does
 
 	adminAt       atomic.Value  // string: the admin address in use; nil before
 	adminFailures atomic.Uint64 // times the admin address could not be had
