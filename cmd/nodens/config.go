@@ -187,10 +187,9 @@ type LimitsConfig struct {
 	// TCPIdle is how long a connection may say nothing, 1 s to 10 min,
 	// default 10 s.
 	TCPIdle time.Duration
-	// UpstreamInFlight per route, 16 to 65536, at most MissesInFlight. Default
-	// 2048, or half of MissesInFlight if that is less:
-	// silent servers leave room for the misses of other routes, and have an eighth
-	// while they answer nothing. Half as many more may wait for what others asked.
+	// UpstreamInFlight per route, 16 to 65536, at most MissesInFlight. Default half of it,
+	// up to 2048: silent servers leave room for the misses of other routes, and have
+	// an eighth while they answer nothing. Half as many more may wait for others' answers.
 	UpstreamInFlight int
 	// UDPReplySize is the longest reply over UDP in bytes, 512 to 4096, default
 	// 1232: that fits the smallest IPv6 packet. Longer ones go over TCP.
