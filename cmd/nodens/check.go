@@ -78,6 +78,8 @@ func (r RouteConfig) source() string {
 		return "endpoints of " + r.Topology.serviceName()
 	case r.ResolvConf != "":
 		return "nameservers in " + r.ResolvConf
+	case r.RulesOnly:
+		return "its rules alone"
 	}
 	var servers []string
 	for _, s := range r.Servers {

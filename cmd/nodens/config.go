@@ -199,8 +199,8 @@ type LimitsConfig struct {
 	FollowersPerMiss int
 }
 
-// RouteConfig sends the names below some zones to some servers. Without Servers
-// and ResolvConf they come from Topology.
+// RouteConfig sends the names below some zones to some servers. Without Servers,
+// ResolvConf and RulesOnly they come from Topology.
 type RouteConfig struct {
 	// Zones in lower case with a final dot, at least one.
 	Zones    []string
@@ -212,6 +212,9 @@ type RouteConfig struct {
 	TLSNames map[netip.AddrPort]string
 	// ResolvConf names a file whose nameservers are followed.
 	ResolvConf string
+	// RulesOnly asks nobody: what the rules of the route do not answer gets
+	// SERVFAIL. Default false.
+	RulesOnly bool
 	// Choose is which of several equally near servers is asked: "balanced"
 	// (default: the one that answers faster and has less to do of two picked
 	// by chance), "fastest" (the same, picked of all), "random", or "sequential"
@@ -326,7 +329,9 @@ type TopologyConfig struct {
 }
 
 // topological says that the servers of the route have a place.
-func (r *RouteConfig) topological() bool { return len(r.Servers) == 0 && r.ResolvConf == "" }
+func (r *RouteConfig) topological() bool {
+	return len(r.Servers) == 0 && r.ResolvConf == "" && !r.RulesOnly
+}
 
 // patience is the longest time for one query.
 func (r *RouteConfig) patience() time.Duration {
@@ -376,25 +381,5 @@ func defaultConfig() Config {
 		QueryLog:  QueryLogConfig{PerSecond: 100},
 		Dnstap:    DnstapConfig{Queue: 2048},
 		StopGrace: 5 * time.Second,
-	}
-}
-
-// defaultRoute is a route before the file is read. In a cluster names change
-// often and the servers are near; elsewhere it is the other way round.
-func defaultRoute(cluster bool) RouteConfig {
-	kept := RouteCacheConfig{ServFailTTL: 5 * time.Second, StaleWait: time.Second, Prefetch: 5}
-	hosts := RulesConfig{Hosts: HostsConfig{TTL: time.Hour, Reverse: true}}
-	log := RouteQueryLogConfig{Every: asDaemon}
-	if cluster {
-		kept.MaxTTL, kept.MaxNegativeTTL = 30*time.Second, 5*time.Second
-		return RouteConfig{
-			Topology: TopologyConfig{UDPPort: "dns", TCPPort: "dns-tcp", Hints: "honor"},
-			Search:   SearchConfig{Prefetch: true},
-			Choose:   "balanced", Cache: kept, Rules: hosts, QueryLog: log, Timeout: 2 * time.Second, SocketsPerServer: 4,
-		}
-	}
-	kept.MaxTTL, kept.MaxNegativeTTL, kept.Stale = time.Hour, 30*time.Second, true
-	return RouteConfig{
-		Choose: "balanced", Cache: kept, Rules: hosts, QueryLog: log, Timeout: 4 * time.Second, Probe: ".", MixCase: true, SocketsPerServer: 32,
 	}
 }

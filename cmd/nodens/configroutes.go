@@ -19,6 +19,26 @@ func (f *configFile) routes(path string, n *yaml.Node) {
 	})
 }
 
+// defaultRoute is a route before the file is read. In a cluster names change
+// often and the servers are near; elsewhere it is the other way round.
+func defaultRoute(cluster bool) RouteConfig {
+	kept := RouteCacheConfig{ServFailTTL: 5 * time.Second, StaleWait: time.Second, Prefetch: 5}
+	hosts := RulesConfig{Hosts: HostsConfig{TTL: time.Hour, Reverse: true}}
+	log := RouteQueryLogConfig{Every: asDaemon}
+	if cluster {
+		kept.MaxTTL, kept.MaxNegativeTTL = 30*time.Second, 5*time.Second
+		return RouteConfig{
+			Topology: TopologyConfig{UDPPort: "dns", TCPPort: "dns-tcp", Hints: "honor"},
+			Search:   SearchConfig{Prefetch: true},
+			Choose:   "balanced", Cache: kept, Rules: hosts, QueryLog: log, Timeout: 2 * time.Second, SocketsPerServer: 4,
+		}
+	}
+	kept.MaxTTL, kept.MaxNegativeTTL, kept.Stale = time.Hour, 30*time.Second, true
+	return RouteConfig{
+		Choose: "balanced", Cache: kept, Rules: hosts, QueryLog: log, Timeout: 4 * time.Second, Probe: ".", MixCase: true, SocketsPerServer: 32,
+	}
+}
+
 // route reads one route. Where the servers come from decides the defaults, so
 // it is looked at before the rest.
 func (f *configFile) route(path string, n *yaml.Node) RouteConfig {
@@ -28,6 +48,7 @@ func (f *configFile) route(path string, n *yaml.Node) RouteConfig {
 		"topology":         f.section(f.topology(&r.Topology)),
 		"servers":          func(path string, n *yaml.Node) { f.serverList(path, n, &r.Servers, &r.TLSNames) },
 		"resolvConf":       f.to(&r.ResolvConf),
+		"rulesOnly":        f.flag(&r.RulesOnly),
 		"cache":            func(path string, n *yaml.Node) { f.routeCache(path, n, &r.Cache) },
 		"queryLog":         f.routeQueryLog(&r.QueryLog),
 		"search":           func(path string, n *yaml.Node) { f.search(path, n, &r) },
@@ -56,10 +77,14 @@ func (f *configFile) serversFrom(path string, n *yaml.Node) string {
 		switch key.Value {
 		case "topology", "servers", "resolvConf":
 			found = append(found, key)
+		case "rulesOnly":
+			if n.Content[i+1].Value != "false" {
+				found = append(found, key)
+			}
 		}
 	}
 	if len(found) == 0 {
-		f.add(n.Line, path+" has no servers", "add servers, resolvConf or topology")
+		f.add(n.Line, path+" has no servers", "add servers, resolvConf or topology, or rulesOnly: true")
 		return ""
 	}
 	for _, key := range found[1:] {

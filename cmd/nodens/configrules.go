@@ -268,9 +268,10 @@ func (f *configFile) dns64Fields(d *DNS64Config) fields {
 	}
 }
 
-// rulesOf are the rules of a route at work. hosts is nil without any.
-func rulesOf(c *RulesConfig, hosts *rules.Hosts) (*rules.Set, error) {
-	config := rules.Config{FilterAAAA: c.FilterAAAA, Hosts: hosts, DNS64: c.DNS64.Prefix, DNS64All: c.DNS64.All}
+// rulesOf are the rules of a route at work. hosts is nil without any; only says that
+// there are no servers.
+func rulesOf(c *RulesConfig, hosts *rules.Hosts, only bool) (*rules.Set, error) {
+	config := rules.Config{Only: only, FilterAAAA: c.FilterAAAA, Hosts: hosts, DNS64: c.DNS64.Prefix, DNS64All: c.DNS64.All}
 	for _, r := range c.Rewrite {
 		config.Rewrite = append(config.Rewrite, rules.Rewrite(r))
 	}

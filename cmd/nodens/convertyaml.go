@@ -193,6 +193,7 @@ func routeNode(r *RouteConfig) *yaml.Node {
 	}
 	m.list("servers", serverTexts(r))
 	m.text("resolvConf", r.ResolvConf, "")
+	m.flag("rulesOnly", r.RulesOnly, false)
 	m.text("choose", r.Choose, d.Choose)
 	m.flag("forceTCP", r.ForceTCP, d.ForceTCP)
 	m.time("timeout", r.Timeout, d.Timeout)

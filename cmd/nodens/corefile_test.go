@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -91,7 +92,7 @@ func TestCorefileMistakes(t *testing.T) {
 		"several": {
 			".:53 {\n forwrd . 192.0.2.1\n cache 0\n bind nowhere0\n whoami\n}\nb.example:x {\n forward . https://192.0.2.1\n}\n",
 			[]string{
-				`Corefile:1: the block for . forwards to nobody; add forward . SERVER`,
+				`Corefile:1: the block for . forwards to nobody, and no rule of it answers; add forward . SERVER`,
 				`Corefile:2: there is no directive "forwrd"; did you mean "forward"?`,
 				`Corefile:3: cache says "0", which is no number of seconds from 1 on; write a whole number`,
 				`Corefile:4: bind names "nowhere0", which is neither an address nor an interface`,
@@ -121,6 +122,9 @@ func TestCorefileMistakes(t *testing.T) {
 			_, err := readCorefileText(t, test.text, kubeDNS{})
 			if err == nil {
 				t.Fatal("it is taken")
+			}
+			if strings.Contains(err.Error(), "names no address") && !slices.Contains(test.want, "names no address") {
+				t.Errorf("it says of one address two things:\n%v", err)
 			}
 			for _, want := range test.want {
 				if !strings.Contains(err.Error(), want) {
@@ -333,9 +337,10 @@ func TestCorefileCommands(t *testing.T) {
 func TestCorefileRules(t *testing.T) {
 	for directive, want := range map[string]string{
 		"template IN A example {\n answer \"{{ .Name }} 60 IN A 10.{{ .Group.x }}\"\n}": "template computes its answer",
-		"template IN NONE":                               "which there is not",
-		"template CH A":                                  "template is for \"CH A\"",
-		"rewrite name regex (.*) b.example":              "rewrite name regex has no equivalent",
+		"template IN NONE":                  "which there is not",
+		"template CH A":                     "template is for \"CH A\"",
+		"rewrite name regex (.*) b.example": "rewrite name regex has no equivalent",
+		"rewrite stop {\n name exact a b\n answer name b a\n}": "rewrite { name ... } has no equivalent",
 		"rewrite type A AAAA":                            "rewrite type A AAAA has no equivalent",
 		"hosts {\n nobody example\n}":                    "hosts has \"nobody example\"",
 		"dns64 192.0.2.0/24":                             "none for IPv4 addresses",

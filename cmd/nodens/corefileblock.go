@@ -49,8 +49,11 @@ func (c *corefile) readBlock(found caddyfile.ServerBlock, data []byte) {
 		c.readDirective(b, &all[i])
 	}
 	c.uncached(b)
-	if len(b.forwards) == 0 && len(b.zones) > 0 {
-		c.wrong(&b.statement, fmt.Sprintf("the block for %s forwards to nobody", strings.Join(b.zones, " ")), "add forward . SERVER")
+	answers := slices.ContainsFunc(all, func(s statement) bool { return s.name() == "hosts" || s.name() == "template" })
+	if len(b.forwards) == 0 && len(b.zones) > 0 && !answers {
+		c.wrong(&b.statement, fmt.Sprintf("the block for %s forwards to nobody, and no rule of it answers", strings.Join(b.zones, " ")), "add forward . SERVER")
+	} else {
+		c.rulesOnly(b)
 	}
 	c.blocks = append(c.blocks, b)
 }
@@ -189,6 +192,7 @@ func addBits(ip []byte, bits, n int) {
 // bind finds the addresses of a block. Without a bind it is served on all.
 func (c *corefile) bind(b *corefileBlock, binds []*statement, ports []uint16) {
 	var ips []netip.Addr
+	before := len(c.list)
 	for _, s := range binds {
 		var except []netip.Addr
 		for i := range s.block {
@@ -205,7 +209,7 @@ func (c *corefile) bind(b *corefileBlock, binds []*statement, ports []uint16) {
 		ips = []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}
 	case len(binds) == 0:
 		ips = []netip.Addr{netip.IPv4Unspecified()}
-	case len(ips) == 0:
+	case len(ips) == 0 && len(c.list) == before: // otherwise said already
 		c.wrong(binds[0], "bind names no address", "name one, or say with -localip what the placeholders stand for")
 	}
 	for _, ip := range ips {
@@ -291,6 +295,24 @@ func (c *corefile) uncached(b *corefileBlock) {
 	})
 }
 
+// rulesOnly makes a route of the zones that no forward is for. As in CoreDNS, what
+// the rules of the block do not answer there is SERVFAIL.
+func (c *corefile) rulesOnly(b *corefileBlock) {
+	var zones []string
+	for _, zone := range b.zones {
+		if !slices.ContainsFunc(b.forwards, func(f forwardStatement) bool { return dns.IsSubDomain(f.from, zone) }) {
+			zones = append(zones, zone)
+		}
+	}
+	if len(zones) == 0 {
+		return
+	}
+	c.note(&b.statement, fmt.Sprintf("the block forwards %s to nobody", strings.Join(zones, " ")), "what its hosts and templates do not answer is SERVFAIL")
+	r := defaultRoute(false)
+	r.Zones, r.RulesOnly = zones, true
+	b.forwards = append(b.forwards, forwardStatement{statement: &b.statement, route: r})
+}
+
 // routes are the block's forwards with what the block says about all of them.
 func (b *corefileBlock) routes() (routes []RouteConfig) {
 	for _, f := range b.forwards {
@@ -302,6 +324,9 @@ func (b *corefileBlock) routes() (routes []RouteConfig) {
 			change(&r)
 		}
 		r.Cache.MinTTL = min(r.Cache.MinTTL, r.Cache.MaxTTL)
+		if r.RulesOnly { // nothing is kept or asked
+			r.Cache = defaultRoute(false).Cache
+		}
 		routes = append(routes, r)
 	}
 	return routes

@@ -43,7 +43,7 @@ func readHosts(c *corefile, b *corefileBlock, s *statement) {
 		h.File = "/etc/hosts"
 	}
 	if h.Only {
-		c.note(s, "hosts is without fallthrough", "names of the block that are not in the list do not exist, where CoreDNS says so for names in its zones")
+		c.note(s, "hosts is without fallthrough", "names of the block that are not in the list do not exist, where CoreDNS says SERVFAIL")
 	}
 	b.addRule(func(r *RulesConfig) { r.Hosts = h })
 }
@@ -168,6 +168,10 @@ func readRewrite(c *corefile, b *corefileBlock, s *statement) {
 			c.note(s, "rewrite continue has no equivalent", "the first rewrite that fits counts")
 		}
 		args = args[1:]
+	}
+	if len(args) == 0 && len(s.block) > 0 {
+		c.wrong(s, fmt.Sprintf("rewrite { %s ... } has no equivalent, and answers would differ without it", s.block[0].name()), "write each on its own as rewrite name [exact | suffix] FROM TO")
+		return
 	}
 	if len(args) < 3 || args[0] != "name" {
 		c.wrong(s, fmt.Sprintf("rewrite %s has no equivalent, and answers would differ without it", cut(strings.Join(args, " "))), "write rewrite name [exact | suffix] FROM TO")

@@ -26,7 +26,10 @@ func (r *routeSnapshot) notes() []string {
 	if r.Topology != nil && r.Topology.Table.Draining {
 		notes = append(notes, "No endpoint is ready; those that are shutting down are asked.")
 	}
-	if len(r.Servers.Targets) == 0 {
+	switch {
+	case r.Config.RulesOnly:
+		notes = append(notes, "There are no servers: names that no rule answers get SERVFAIL.")
+	case len(r.Servers.Targets) == 0:
 		notes = append(notes, "There is no server to ask: names that are not in the cache get SERVFAIL.")
 	}
 	return notes

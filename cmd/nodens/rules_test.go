@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -46,5 +47,40 @@ func TestReloadOfRules(t *testing.T) {
 			t.Errorf("%q: the cache was kept: %v; the route: %v", step.rule, kept, after.routes[0] == before.routes[0])
 		}
 		h.expect("udp", h.address(0), "a.example.", 0, step.want)
+	}
+}
+
+// TestRulesOnly: a route without servers answers what its rules say, and nothing else.
+func TestRulesOnly(t *testing.T) {
+	up := newScripted(t, 7, 0)
+	h := serve(t, fmt.Sprintf(`listen: [127.0.0.1:0]
+routes:
+- {zones: [.], servers: [%q]}
+- {zones: [lan], rulesOnly: true, answers: [{below: [no.lan], rcode: NXDOMAIN}], hosts: {entries: [192.0.2.50 a.lan]}}
+- {zones: [corp.example], rulesOnly: true, hosts: {entries: [192.0.2.51 a.corp.example], only: true}}
+- {zones: [empty.example], rulesOnly: true}
+`, up.address))
+	for name, want := range map[string]string{
+		"other.example.":     "NOERROR 192.0.2.7",
+		"a.lan.":             "NOERROR 192.0.2.50",
+		"x.no.lan.":          "NXDOMAIN",
+		"b.lan.":             "SERVFAIL",
+		"a.corp.example.":    "NOERROR 192.0.2.51",
+		"b.corp.example.":    "NXDOMAIN",
+		"www.empty.example.": "SERVFAIL",
+	} {
+		h.expect("udp", h.address(0), name, 0, want)
+	}
+	if n := up.asked.Load(); n != 1 {
+		t.Errorf("the server of the other names was asked %d times", n)
+	}
+	for text, want := range map[string]string{
+		"{zones: [lan], rulesOnly: false}":                        "has no servers",
+		"{zones: [lan], rulesOnly: true, servers: [192.0.2.1]}":   "has both rulesOnly",
+		"{zones: [lan], rulesOnly: true, resolvConf: /etc/hosts}": "has both rulesOnly",
+	} {
+		if r := h.reconfigure("listen: [127.0.0.1:0]\nroutes: [" + text + "]\n"); r.Err == nil || !strings.Contains(r.Err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, r.Err, want)
+		}
 	}
 }

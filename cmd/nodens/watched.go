@@ -57,7 +57,7 @@ func (d *daemon) awaitAddresses(ctx context.Context, c Config) {
 		}
 		if !told.IsZero() && time.Now().After(told) {
 			told = time.Time{}
-			d.log.Warn("the guard has not put the listen addresses on this host yet; is 'nodens guard' running?", zap.Stringers("missing", missing))
+			d.log.Warn("the guard has not put the listen addresses on this host yet; see what it logs, in this process or as 'nodens guard'", zap.Stringers("missing", missing))
 		}
 		time.Sleep(addressLook)
 	}

@@ -219,7 +219,7 @@ func newForwarder(c Config, routes []*liveRoute, answers *cache.Cache, before *f
 		return nil, err
 	}
 	for i, r := range routes {
-		set, err := rulesOf(&c.Routes[i].Rules, r.hosts)
+		set, err := rulesOf(&c.Routes[i].Rules, r.hosts, c.Routes[i].RulesOnly)
 		if err != nil {
 			return nil, fmt.Errorf("route for %s: %w", c.Routes[i].Zones[0], err)
 		}

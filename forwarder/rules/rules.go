@@ -25,6 +25,9 @@ type Config struct {
 	DNS64 netip.Prefix
 	// DNS64All makes them also for names with IPv6 addresses. Default false.
 	DNS64All bool
+	// Only answers with SERVFAIL what nothing above answers: there are no
+	// servers.
+	Only bool
 }
 
 // Set is the rules of one route at work. It is safe for concurrent use.
@@ -34,11 +37,12 @@ type Set struct {
 	noAAAA   bool
 	hosts    *Hosts
 	dns64    *dns64
+	only     bool
 }
 
 // New makes a Set, nil when there are no rules. Its error names every mistake.
 func New(cfg Config) (*Set, error) {
-	s := &Set{noAAAA: cfg.FilterAAAA, hosts: cfg.Hosts}
+	s := &Set{noAAAA: cfg.FilterAAAA, hosts: cfg.Hosts, only: cfg.Only}
 	var errs []error
 	for _, r := range cfg.Rewrite {
 		made, err := newRewrite(r)
@@ -55,7 +59,7 @@ func New(cfg Config) (*Set, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	if s.rewrites == nil && s.answers == nil && !s.noAAAA && s.hosts == nil && s.dns64 == nil {
+	if s.rewrites == nil && s.answers == nil && !s.noAAAA && s.hosts == nil && s.dns64 == nil && !s.only {
 		return nil, nil
 	}
 	return s, nil
@@ -63,7 +67,7 @@ func New(cfg Config) (*Set, error) {
 
 // By is which rule answers a question.
 type By struct {
-	// Fixed is false for what a hosts list answers.
+	// Fixed is false for what a hosts list answers, and for what no rule does.
 	Fixed bool
 	// Zone is one of the Set's Zones, the longest of the fixed answer that the name
 	// is in; "" when the answer is for every name of the route.
@@ -89,6 +93,9 @@ func (s *Set) Local(dst []byte, q *wire.Query, name []byte, apex int, turn uint1
 	}
 	if s.hosts != nil {
 		reply, ok = s.hosts.answer(dst[:0], q, name, apex, turn)
+	}
+	if !ok && s.only {
+		reply, ok = appendFailure(dst[:0], q), true
 	}
 	return reply, By{}, ok
 }
@@ -119,7 +126,7 @@ func (s *Set) Knows(name []byte, t wire.Type) bool {
 			return true
 		}
 	}
-	return s.noAAAA && t == wire.TypeAAAA || s.hosts != nil && s.hosts.knows(name)
+	return s.only || s.noAAAA && t == wire.TypeAAAA || s.hosts != nil && s.hosts.knows(name)
 }
 
 // nothingTTL is how long clients may keep that there is nothing, in seconds.
@@ -130,6 +137,14 @@ func appendNothing(dst []byte, q *wire.Query, rcode wire.RCode, apex int) []byte
 	start := len(dst)
 	dst = wire.AppendAnswerHead(dst, q, rcode)
 	return wire.AppendSOA(dst, start, q, apex, nothingTTL)
+}
+
+// appendFailure appends the reply to what nobody answers.
+func appendFailure(dst []byte, q *wire.Query) []byte {
+	start := len(dst)
+	dst = wire.AppendAnswerHead(dst, q, wire.ServFail)
+	wire.ClearClaims(dst[start:])
+	return dst
 }
 
 // fitsBelow reports whether a folded name is, or lies below, another.
