@@ -212,6 +212,9 @@ func readFailures(s *snapshot, e emitter) {
 		for _, t := range s.Routes[i].Servers.Targets {
 			e.count(t.Timeouts, s.Routes[i].name(), t.Addr.String(), "timeout")
 			e.count(t.HardErrors, s.Routes[i].name(), t.Addr.String(), "error")
+			if t.Misfits > 0 {
+				e.count(t.Misfits, s.Routes[i].name(), t.Addr.String(), "certificate")
+			}
 		}
 	}
 }

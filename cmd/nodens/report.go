@@ -229,7 +229,7 @@ func (s *tierShare) events() string {
 func (r *routeSnapshot) serverReport(t *upstream.TargetStatus, now time.Duration) serverReport {
 	s := serverReport{
 		Tier: r.tierName(t.Tier), Address: t.Addr.String(), Pod: t.Pod, State: t.State.String(), Healthy: !t.Out && !t.Suspect && !t.Looped,
-		InFlight: t.InFlight, Bears: t.Bears, RTT: float64(t.SRTT) / float64(time.Millisecond), Sent: t.Sent, Forced: t.Forced, Failed: t.Timeouts + t.HardErrors,
+		InFlight: t.InFlight, Bears: t.Bears, RTT: float64(t.SRTT) / float64(time.Millisecond), Sent: t.Sent, Forced: t.Forced, Failed: t.Timeouts + t.HardErrors + t.Misfits,
 	}
 	if s.Pod == t.Addr.Addr().String() { // nobody named it
 		s.Pod = ""

@@ -89,8 +89,11 @@ func TestWhyOfAServer(t *testing.T) {
 		server []func(*upstream.TargetStatus)
 		want   string
 	}{
-		"became ready":    {known("on this node"), []func(*upstream.TargetStatus){fresh(upstream.Ready)}, "on this node; just became ready, used once a probe succeeds"},
-		"silent of late":  {known("on this node"), []func(*upstream.TargetStatus){func(s *upstream.TargetStatus) { s.Suspect, s.Misses = true, 3 }}, "on this node; silent 3 times in a row, others are asked until it replies or is ejected"},
+		"became ready":   {known("on this node"), []func(*upstream.TargetStatus){fresh(upstream.Ready)}, "on this node; just became ready, used once a probe succeeds"},
+		"silent of late": {known("on this node"), []func(*upstream.TargetStatus){func(s *upstream.TargetStatus) { s.Suspect, s.Misses = true, 3 }}, "on this node; silent 3 times in a row, others are asked until it replies or is ejected"},
+		"misfit": {known("on this node"), []func(*upstream.TargetStatus){func(s *upstream.TargetStatus) {
+			s.Out, s.Misses, s.Misfit, s.OutUntil = true, 1, "x509: unknown", time.Second
+		}}, "on this node; its certificate does not fit (x509: unknown), used again when probes succeed, in 1s at the earliest"},
 		"never was ready": {known("not ready"), []func(*upstream.TargetStatus){fresh(upstream.NotReady)}, "not ready"},
 		"lost queries": {
 			func(r *routeSnapshot) {

@@ -65,7 +65,10 @@ func (r *routeSnapshot) goesOn(t *upstream.TargetStatus) bool {
 // ejection is why a server is out and when it may come back.
 func ejection(t *upstream.TargetStatus, now time.Duration) string {
 	cause := "its last query failed"
-	if t.Misses > 0 {
+	switch {
+	case t.Misfit != "":
+		cause = fmt.Sprintf("its certificate does not fit (%s)", t.Misfit)
+	case t.Misses > 0:
 		cause = fmt.Sprintf("silent %d times in a row", t.Misses)
 	}
 	again := "when probes succeed"

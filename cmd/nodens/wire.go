@@ -105,6 +105,9 @@ func groupConfig(spec routeSpec, b base) upstream.Config {
 		Sockets:    c.SocketsPerServer,
 		KeepCase:   !c.MixCase,
 		PacketRate: c.PacketsPerSecond,
+		Notice: func(server netip.AddrPort, what error) {
+			b.log.Warn(what.Error(), zap.Stringer("server", server), zap.Strings("zones", c.Zones))
+		},
 	}
 	if c.topological() {
 		config.Fast = c.fastZones()

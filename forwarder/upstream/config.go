@@ -70,6 +70,11 @@ type Config struct {
 	// default it is mixed, because a forger then has to guess it; servers that do
 	// not repeat it are found out. Has no effect without External.
 	KeepCase bool
+	// Notice is told what is amiss with a server and shows in no reply:
+	// ErrCertificate, wrapped with the reason, once for each certificate and at
+	// most once a minute, and ErrLetters once. The query or connection waits for
+	// it. Default: nobody is told.
+	Notice func(server netip.AddrPort, what error)
 	// Roots are the authorities that members with a TLSName are verified with.
 	// Default: the system's.
 	Roots *x509.CertPool
@@ -168,6 +173,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{KeepAlive: -1}).DialContext
+	}
+	if c.Notice == nil {
+		c.Notice = func(netip.AddrPort, error) {}
 	}
 	if c.Node == "" {
 		c.Node = strconv.FormatUint(c.Random(), 36)

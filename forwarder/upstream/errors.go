@@ -31,6 +31,10 @@ const (
 	ErrMalformed Error = "the server's reply is malformed"
 	ErrMismatch  Error = "the server sent something else than the reply over TCP"
 	ErrTLS       Error = "the server could not be spoken to over TLS: check its name and our certificate authorities"
+	// ErrCertificate and ErrLetters are what Config.Notice is told, too.
+	ErrCertificate Error = "the server's certificate does not fit: check the name it is asked by and our certificate authorities"
+	ErrLetters     Error = "the server does not repeat the letters of questions: it is asked in the client's, and forging its replies is easier"
+
 	ErrNoAddress Error = "the server has no address for this transport"
 	ErrNoSocket  Error = "the connection that Config.Dial gave is no socket of the kernel: give one for udp"
 	ErrTooMany   Error = "the group's bound on open sockets is reached: raise it or use fewer servers"

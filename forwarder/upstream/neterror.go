@@ -26,5 +26,5 @@ func isHard(err error) bool {
 	return isUnreachable(err) || isClosedByPeer(err) ||
 		errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNABORTED) ||
 		errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) ||
-		errors.Is(err, ErrMismatch) || errors.Is(err, ErrTLS)
+		errors.Is(err, ErrMismatch) || errors.Is(err, ErrTLS) || errors.Is(err, ErrCertificate)
 }

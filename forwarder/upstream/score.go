@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"errors"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -31,6 +32,8 @@ type score struct {
 
 	barredUntil atomic.Int64 // it leads back to us: not asked until then
 
+	notices notices
+
 	random func() uint64 // Config.Random
 
 	*tally
@@ -39,6 +42,7 @@ type score struct {
 // tally is what was counted of a target. The next group may count on.
 type tally struct {
 	sent, timeouts, hardErrors atomic.Uint64
+	misfits                    atomic.Uint64
 	ejections, forced          atomic.Uint64
 	ignored                    [IgnoredKinds]atomic.Uint64
 	probeFailures              atomic.Uint64
@@ -154,8 +158,16 @@ func (s *score) silentSince(at time.Duration) bool { return s.lastReply.Load() <
 // failed notes a hard error in place of an answer to what was sent at the given
 // time, and reports whether the target is out now that was not before.
 func (s *score) failed(sentAt, now time.Duration) (ejected bool) {
-	s.hardErrors.Add(1)
 	return s.step(health.failed, sentAt, now) == nowOut
+}
+
+// countHard counts a hard error by its reason.
+func (s *score) countHard(err error) {
+	if errors.Is(err, ErrCertificate) {
+		s.misfits.Add(1)
+		return
+	}
+	s.hardErrors.Add(1)
 }
 
 func (s *score) step(next func(h health, asked, now time.Duration, jitter float64) health, asked, now time.Duration) change {

@@ -87,10 +87,12 @@ type TargetStatus struct {
 	Alt      bool          // asked at its other address family for a while
 	Looped   bool          // not asked, because it leads back to us
 	SameCase bool          // asked in the client's letter case for a while: it does not repeat another
+	Misfit   string        // why the certificate does not fit that the server showed last; "" if it does
 
 	Sent       uint64 // queries handed to the kernel, over all transports
 	Timeouts   uint64 // attempts that ended unanswered after their retry time
 	HardErrors uint64 // refused, unreachable, reset
+	Misfits    uint64 // attempts that ended because the certificate does not fit
 	Ejections  uint64 // times that it went out for a failure
 	Forced     uint64 // attempts at it while it was ejected or suspected, for want of others
 

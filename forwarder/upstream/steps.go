@@ -25,7 +25,11 @@ func (x *exchange) ask(a *attempt, t *target) {
 	a.plain = int64(x.now) < s.plainUntil.Load()
 	a.alt = int64(x.now) < s.altUntil.Load()
 	cfg := &x.group.cfg
-	a.mixed = cfg.External && !cfg.KeepCase && !a.byTCP && int64(x.now) >= s.sameCaseUntil.Load()
+	sameCase := int64(x.now) < s.sameCaseUntil.Load()
+	if sameCase {
+		x.group.noteLetters(s, t.addr)
+	}
+	a.mixed = cfg.External && !cfg.KeepCase && !a.byTCP && !sameCase
 	x.put(a)
 }
 
@@ -219,6 +223,7 @@ func (x *exchange) failed(a *attempt, err error, p progress) {
 	case a.fallback: // it answers over UDP
 	case isHard(err):
 		a.broken = true
+		s.countHard(err)
 		if s.failed(a.sentAt, x.now) {
 			x.group.ejected(a.to, err)
 		}

@@ -142,10 +142,12 @@ func (t *target) status(cfg *Config, now time.Duration) TargetStatus {
 		Alt:      int64(now) < t.score.altUntil.Load(),
 		Looped:   t.score.barred(now) > 0,
 		SameCase: int64(now) < t.score.sameCaseUntil.Load(),
+		Misfit:   t.score.notices.certificate.misfit(),
 
 		Sent:       t.score.sent.Load(),
 		Timeouts:   t.score.timeouts.Load(),
 		HardErrors: t.score.hardErrors.Load(),
+		Misfits:    t.score.misfits.Load(),
 		Ejections:  t.score.ejections.Load(),
 		Forced:     t.score.forced.Load(),
 

@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 )
@@ -32,7 +33,11 @@ func (p *tcpPool) connect() (net.Conn, error) {
 	over := tls.Client(conn, p.tls)
 	if err := over.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
+		if by := (*tls.CertificateVerificationError)(nil); errors.As(err, &by) {
+			return nil, p.noteRefused(by)
+		}
 		return nil, fmt.Errorf("%w: %w", ErrTLS, err)
 	}
+	p.score.notices.certificate.fits()
 	return over, nil
 }

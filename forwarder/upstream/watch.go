@@ -142,6 +142,7 @@ func (w *watch) hold(ctx context.Context, conn net.Conn) (answered bool) {
 // gone ejects the target: its server could not be reached again.
 func (w *watch) gone(err error) {
 	now := w.group.cfg.Now()
+	w.target.score.countHard(err)
 	if w.target.score.failed(now, now) {
 		w.group.ejected(w.target, err)
 	}
