@@ -138,6 +138,41 @@ func TestLateReplyOnASharedSocket(t *testing.T) {
 	}
 }
 
+// TestForgedLate has forgeries come under the ID of a query that was given up:
+// they are not its late reply.
+func TestForgedLate(t *testing.T) {
+	gone := make(chan struct{})
+	s := serve(t, func(r *request) {
+		if r.number == 0 {
+			<-gone
+			r.send(forgeries["another type"].make(t, r.msg))
+			r.send(bytes.Replace(makeReply(t, r.msg, 0), []byte("name"), []byte("nama"), 1))
+			r.send(makeReply(t, r.msg, 0)[:14])
+			return
+		}
+		r.reply(t, dns.RcodeSuccess)
+	})
+	cfg := inOrder
+	cfg.Sockets, cfg.Attempts = 1, 1
+	g := group(t, cfg, plain(s))
+	given, giveUp := context.WithCancel(t.Context())
+	go func() {
+		for s.count() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		giveUp()
+	}()
+	if _, err := g.Exchange(given, nil, query(t, "name.test")); !errors.Is(err, context.Canceled) {
+		t.Fatalf("the query: %v", err)
+	}
+	close(gone)
+	wrong := func() uint64 { return g.Status().Targets[0].Ignored[upstream.IgnoredWrongQuestion] }
+	waitFor(t, "all are ignored", func() bool { return wrong() == 3 })
+	if ts := g.Status().Targets[0]; ts.Ignored[upstream.IgnoredLate] != 0 || ts.SRTT != 0 {
+		t.Errorf("ignored %v, round trip %v", ts.Ignored, ts.SRTT)
+	}
+}
+
 // TestIDs looks at the IDs and ports of many queries.
 func TestIDs(t *testing.T) {
 	const queries = 3000

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"hash/maphash"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -32,6 +33,7 @@ type Group struct {
 	prober    *prober
 	loops     loops
 	proofs    proofs
+	seed      maphash.Seed // of what is left of questions
 
 	mu      sync.Mutex
 	known   map[netip.AddrPort]*target // of the snapshot, by their first address
@@ -62,6 +64,7 @@ type counters struct {
 func New(cfg Config) *Group {
 	g := &Group{
 		cfg:     cfg.withDefaults(),
+		seed:    maphash.MakeSeed(),
 		known:   map[netip.AddrPort]*target{},
 		leaving: map[path]*time.Timer{},
 		watches: map[*score]*watch{},

@@ -46,6 +46,10 @@ type asked struct {
 	at     time.Duration
 	class  class
 	speaks bool // for the target, as the attempt's
+
+	// Over UDP, what is left of the question once its exchange has ended.
+	question uint64 // its hash
+	nameLen  uint8
 }
 
 func newUDPSocket(p *udpPool, conn net.Conn, now time.Duration) (*udpSocket, error) {
@@ -228,7 +232,7 @@ func (s *udpSocket) take(msg []byte) {
 	if ignored {
 		s.ignore(why)
 	}
-	if known && was.by == nil {
+	if ignored && why == IgnoredLate {
 		s.pool.group.learnLate(s.pool.score, was, wire.HeaderRCode(msg))
 	}
 }
@@ -238,6 +242,8 @@ func (s *udpSocket) match(msg []byte, was asked, known bool) (why Ignored, ignor
 	switch {
 	case !known:
 		return IgnoredWrongID, true
+	case a == nil && !s.pool.group.repeats(msg, was):
+		return IgnoredWrongQuestion, true
 	case a == nil:
 		return IgnoredLate, true
 	case !a.plain && isBareFormErr(msg):
@@ -278,7 +284,8 @@ func (s *udpSocket) abandon(a *attempt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if was := s.pending[a.id]; was.by == a {
-		was.by = nil
+		was.by, was.nameLen = nil, uint8(len(a.name))
+		was.question = s.pool.group.hashQuestion(a.query(), len(a.name))
 		s.pending[a.id] = was
 		s.release()
 	}
