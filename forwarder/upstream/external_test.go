@@ -146,6 +146,20 @@ func TestPacketRate(t *testing.T) {
 	}
 }
 
+// TestLowPacketRate has a few queries at once go out at once.
+func TestLowPacketRate(t *testing.T) {
+	s := serve(t, good(t))
+	cfg := external
+	cfg.PacketRate = 10
+	g := group(t, cfg, plain(s))
+	for i := range 4 {
+		mustAnswer(t, g, nameOf(i), wire.NoError)
+	}
+	if held := g.Status().Held; held != 0 {
+		t.Errorf("%d had to wait", held)
+	}
+}
+
 // TestPacketRateCountsAll has every reply ask for a question over TCP.
 func TestPacketRateCountsAll(t *testing.T) {
 	s := serve(t, func(r *request) {

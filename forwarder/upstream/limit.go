@@ -15,7 +15,11 @@ const (
 	// waited do not come all at once.
 	holdMin, holdMax = 50 * time.Millisecond, 400 * time.Millisecond
 	heldMost         = 256 // that wait for servers outside the cluster
-	packetBurst      = 20  // of Config.PacketRate, as a part of a second
+	// packetBurst is that of Config.PacketRate, as a part of a second, and
+	// leastBurst the same in packets: a low rate has to bear a client that asks
+	// for two types at once, and a moment without a processor.
+	packetBurst = 20
+	leastBurst  = 4
 )
 
 // limit bounds packets in time: one for each interval, and a burst that was

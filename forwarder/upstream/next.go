@@ -67,7 +67,7 @@ func (x *exchange) mayAsk() bool {
 	g := x.group
 	ok := !allOut(x.cands) || g.whileOut.take(x.now, outInterval, outBurst)
 	if rate := g.cfg.PacketRate; ok && rate > 0 {
-		ok = g.packets.take(x.now, time.Second/time.Duration(rate), max(rate/packetBurst, 1))
+		ok = g.packets.take(x.now, time.Second/time.Duration(rate), max(rate/packetBurst, leastBurst))
 	}
 	if !ok {
 		g.count.held.Add(1)
