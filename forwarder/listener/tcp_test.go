@@ -125,6 +125,34 @@ func TestTCPOutOfOrderAndSameID(t *testing.T) {
 	}
 }
 
+// Queries are told apart by what they are, not by their ID.
+func TestTCPSameIDs(t *testing.T) {
+	h := &handler{lookup: alwaysMiss, resolve: func(_ context.Context, dst, q []byte, _ listener.Peer) ([]byte, listener.Verdict) {
+		return append(dst, q...), listener.Answered
+	}}
+	l, _ := startTCP(t, listener.TCPConfig{Addr: loopback("127.0.0.1"), Handler: h})
+	c := dial(t, "tcp", l.Addr())
+	const each = 50
+	asked := map[int]bool{}
+	var all []byte
+	for i := range each {
+		asked[i<<16|9] = true
+		all = append(all, framed(query(i<<16|9))...)
+	}
+	for i := range each {
+		asked[100+i] = true
+		all = append(all, framed(query(100+i))...)
+	}
+	mustWrite(t, c, all)
+	for range 2 * each {
+		delete(asked, read(t, c))
+	}
+	if len(asked) != 0 {
+		t.Errorf("not answered: %v", asked)
+	}
+	eventually(t, "nothing is in flight", func() bool { return l.Stats().InFlight == 0 })
+}
+
 func TestTCPPipelinedHits(t *testing.T) {
 	const queries = 100_000
 	l, _ := startTCP(t, listener.TCPConfig{Addr: loopback("127.0.0.1"), Handler: &handler{}})
