@@ -2,9 +2,11 @@ package upstream_test
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -278,4 +280,45 @@ func TestTCPOnlyMember(t *testing.T) {
 	if len(s.requests(true)) != 1 {
 		t.Error("not asked over TCP")
 	}
+}
+
+// TestTCPBacklog lets questions pile up at a server that is slow to answer: what the
+// connections have no room for is turned away, and nothing is left of all that.
+func TestTCPBacklog(t *testing.T) {
+	const asked, conns, depth = 500, 4, 4
+	answer := make(chan struct{})
+	s := serve(t, func(r *request) {
+		<-answer
+		r.reply(t, 0)
+	})
+	cfg := inOrder
+	cfg.ForceTCP, cfg.TCPConns, cfg.TCPDepth, cfg.TCPIdle, cfg.Budget = true, conns, depth, 50*time.Millisecond, 8*time.Second
+	g := group(t, cfg, plain(s))
+	var (
+		asking   sync.WaitGroup
+		answered atomic.Int64
+	)
+	for i := range asked {
+		asking.Go(func() {
+			if _, _, err := ask(t, g, fmt.Sprintf("n%d.test", i)); err == nil {
+				answered.Add(1)
+			}
+		})
+	}
+	waitFor(t, "the connections are full", func() bool {
+		st := g.Status()
+		return st.Exchanges == asked && st.Targets[0].InFlight == conns*depth
+	})
+	if open := g.Status().Open; open != conns {
+		t.Errorf("%d connections", open)
+	}
+	close(answer)
+	asking.Wait()
+	if n := answered.Load(); n < conns*depth {
+		t.Errorf("%d answered", n)
+	}
+	waitFor(t, "nothing is left of it", func() bool {
+		st := g.Status()
+		return st.Open == 0 && st.Targets[0].InFlight == 0
+	})
 }

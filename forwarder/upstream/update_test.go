@@ -1,7 +1,9 @@
 package upstream_test
 
 import (
+	"context"
 	"errors"
+	"net"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -151,6 +153,29 @@ func TestCloseEndsExchanges(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	g.Update(upstream.Table{})
+}
+
+// TestCloseEndsDials has connections that neither come about nor fail.
+func TestCloseEndsDials(t *testing.T) {
+	entered := make(chan struct{}, 8)
+	g := group(t, upstream.Config{
+		ForceTCP: true, TCPDial: time.Hour, Budget: time.Hour, RetryMin: time.Hour, RetryMax: time.Hour,
+		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			entered <- struct{}{}
+			<-ctx.Done()
+			return nil, ctx.Err()
+		},
+	}, plain(serve(t, good(t))))
+	done := make(chan error)
+	go func() {
+		_, _, err := ask(t, g, "a.test")
+		done <- err
+	}()
+	<-entered
+	_ = g.Close()
+	if err := <-done; !errors.Is(err, upstream.ErrClosed) {
+		t.Errorf("error %v", err)
+	}
 }
 
 // TestUpdateStorm exists to feed the race detector. One good server is in every

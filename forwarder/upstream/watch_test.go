@@ -99,3 +99,22 @@ func TestSteadyProbes(t *testing.T) {
 		t.Errorf("status %+v", st)
 	}
 }
+
+// TestProbesOverTCP has a route that asks over TCP only, as where UDP is filtered.
+func TestProbesOverTCP(t *testing.T) {
+	local, zone := serve(t, good(t)), serve(t, good(t))
+	cfg := watched
+	cfg.ForceTCP = true
+	g := group(t, cfg, tiered(local, zone))
+	waitFor(t, "the local server is probed", func() bool { return g.Status().Probes >= 3 })
+	if n := len(local.requests(false)) + zone.count(); n != 0 {
+		t.Errorf("%d questions over UDP or to the zone's", n)
+	}
+	from := map[uint16]bool{}
+	for _, r := range local.requests(true) {
+		from[r.from.Port()] = true
+	}
+	if len(from) > 2 { // of the probes, and of the watch
+		t.Errorf("%d connections", len(from))
+	}
+}
