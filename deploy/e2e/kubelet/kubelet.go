@@ -60,7 +60,7 @@ func (k *Kubelet) Sync() {
 	for i := range list.Items {
 		p := &list.Items[i]
 		switch {
-		case p.Spec.NodeName == "" && meantFor(p, k.cfg.Node):
+		case p.Spec.NodeName == "" && k.takes(p):
 			k.bind(p)
 		case p.Spec.NodeName == k.cfg.Node && p.OwnerReferences != nil:
 			seen[p.UID] = true
@@ -75,16 +75,17 @@ func (k *Kubelet) Sync() {
 	}
 }
 
-// meantFor tells whether a pod that is on no node may be on this one: the pods of a
-// DaemonSet say which.
-func meantFor(p *corev1.Pod, node string) bool {
-	if p.Spec.Affinity == nil || p.Spec.Affinity.NodeAffinity == nil {
-		return true
+// takes tells whether a pod that is on no node may be on this one. The pods of a
+// DaemonSet say which; others need one with containers.
+func (k *Kubelet) takes(p *corev1.Pod) bool {
+	affinity := p.Spec.Affinity
+	if affinity == nil || affinity.NodeAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return !k.cfg.Paper
 	}
-	required := p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-	return required == nil || slices.ContainsFunc(required.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool {
+	required := affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	return slices.ContainsFunc(required.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool {
 		return slices.ContainsFunc(term.MatchFields, func(f corev1.NodeSelectorRequirement) bool {
-			return f.Key == metav1.ObjectNameField && slices.Contains(f.Values, node)
+			return f.Key == metav1.ObjectNameField && slices.Contains(f.Values, k.cfg.Node)
 		})
 	})
 }
