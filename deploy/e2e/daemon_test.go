@@ -17,12 +17,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/deploy/e2e/cluster"
 )
 
 // daemon is a running nodens serve.
 type daemon struct {
-	*child
+	*space.Process
 	t      *testing.T
 	config string
 	dns    netip.AddrPort
@@ -61,7 +62,7 @@ func (d *daemon) start() {
 	}
 	cmd := exec.Command(program, "serve", "-config", d.config)
 	cmd.Env = append(os.Environ(), "KUBERNETES_SERVICE_HOST="+apiAddress)
-	d.child = startCommand(d.t, cmd)
+	d.Process = space.Space{}.Start(d.t, cmd)
 }
 
 // freePort returns a port of loopback that is free over UDP and TCP.
@@ -260,7 +261,7 @@ func TestDaemon(t *testing.T) {
 		t.Errorf("%d of %d queries were lost, the first: %s", len(c.lost), c.asked, c.lost[0])
 	}
 
-	d.end(syscall.SIGTERM)
+	d.End(syscall.SIGTERM)
 	began := time.Now()
 	d.start()
 	waitFor(t, "an answer without the API", patience, func() bool {

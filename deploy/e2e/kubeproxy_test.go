@@ -61,6 +61,7 @@ func (n *proxied) lifeAndDeath(mode string) {
 	guard, serve := run("guard"), run("serve")
 	service := map[bool]string{true: byNodens, false: byCoreDNS}[strings.HasPrefix(mode, "mode: service")]
 	n.expect(mode+", alive", map[string]string{"own": byNodens, "Service": service})
+	n.awaitFallback()
 	for _, p := range []*space.Process{serve, guard} {
 		p.End(syscall.SIGKILL)
 	}
@@ -202,6 +203,20 @@ func (n *proxied) expect(when string, want map[string]string) {
 				}
 			}
 		}
+	}
+}
+
+// awaitFallback waits until the guard has put CoreDNS into the kernel: nodens answers
+// before, and then nobody does if both are killed.
+func (n *proxied) awaitFallback() {
+	n.t.Helper()
+	four, six := n.stage.Addresses("a1")
+	for chain, target := range map[string]string{
+		"fallback_udp4": four.String(), "fallback_tcp4": four.String(), "fallback_udp6": six.String(), "fallback_tcp6": six.String(),
+	} {
+		waitFor(n.t, chain+" to "+target, patience, func() bool {
+			return strings.Contains(n.Run(n.t, "nft", "list", "chain", "inet", "nodens_v1", chain), target)
+		})
 	}
 }
 

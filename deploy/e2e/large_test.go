@@ -1,14 +1,13 @@
 package e2e
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"syscall"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/deploy/e2e/cluster"
 	"github.com/nodens-dns/nodens/topology"
 )
@@ -135,10 +135,9 @@ func mega(n int64) float64 { return float64(n) / 1e6 }
 
 // footprint is a running child.
 type footprint struct {
-	t     *testing.T
-	pid   int
-	size  int64 // of the binary
-	lines chan string
+	*space.Process
+	t    *testing.T
+	size int64 // of the binary
 }
 
 func startFootprint(t *testing.T, s *cluster.Stage, account *cluster.Account, flags ...string) *footprint {
@@ -154,58 +153,37 @@ func startFootprint(t *testing.T, s *cluster.Stage, account *cluster.Account, fl
 		t.Fatal(err)
 	}
 	cmd := exec.Command(program, shared.cluster.URL(), shared.cluster.CAFile(), account.TokenFile, s.Namespace, s.NodeName("n1"))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	f := &footprint{t: t, pid: cmd.Process.Pid, size: info.Size(), lines: make(chan string, 1000)}
-	go func() {
-		defer close(f.lines)
-		for scan := bufio.NewScanner(out); scan.Scan(); {
-			f.lines <- scan.Text()
-		}
-	}()
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		for range f.lines { // to the end
-		}
-		_ = cmd.Wait()
-	})
-	return f
+	return &footprint{Process: space.Space{}.Start(t, cmd), t: t, size: info.Size()}
 }
 
+// waitForMembers waits until the last line that the child has printed tells so many.
 func (f *footprint) waitForMembers(want int) {
 	f.t.Helper()
-	limit := time.After(patience)
-	for {
-		select {
-		case line, ok := <-f.lines:
-			if !ok {
-				f.t.Fatal("the child ended")
-			}
-			var tiers [4]int
-			if _, err := fmt.Sscan(line, &tiers[0], &tiers[1], &tiers[2], &tiers[3]); err != nil {
+	waitFor(f.t, fmt.Sprintf("%d members known to the child", want), patience, func() bool {
+		if !f.Running() {
+			f.t.Fatal("the child ended")
+		}
+		lines := strings.Split(f.Said(), "\n")
+		if len(lines) < 2 {
+			return false
+		}
+		line, got := lines[len(lines)-2], 0 // the last but one is the last whole
+		for _, tier := range strings.Fields(line) {
+			n, err := strconv.Atoi(tier)
+			if err != nil {
 				f.t.Fatalf("%q: %v", line, err)
 			}
-			if tiers[0]+tiers[1]+tiers[2]+tiers[3] == want {
-				return
-			}
-		case <-limit:
-			f.t.Fatalf("the child does not know %d members", want)
+			got += n
 		}
-	}
+		return got == want
+	})
 }
 
 // settled returns the resident bytes once the child has been at rest a while.
 func (f *footprint) settled() int64 {
 	f.t.Helper()
 	time.Sleep(2 * time.Second)
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", f.pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", f.PID()))
 	if err != nil {
 		f.t.Fatal(err)
 	}

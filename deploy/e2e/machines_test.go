@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/deploy/e2e/cluster"
 )
 
@@ -21,7 +22,7 @@ type machines struct {
 	t     *testing.T
 	s     *cluster.Stage
 	link  string
-	alive map[string]*child
+	alive map[string]*space.Process
 }
 
 // newMachines makes the bridge; the kernel of the tests has no dummy links.
@@ -33,7 +34,7 @@ func newMachines(t *testing.T, s *cluster.Stage) *machines {
 	if os.Getenv("NODENS_COREDNS") == "" {
 		missing(t, "coredns", "NODENS_COREDNS names no CoreDNS; use make e2e")
 	}
-	m := &machines{t: t, s: s, link: fmt.Sprintf("ndns%d", os.Getpid()), alive: make(map[string]*child)}
+	m := &machines{t: t, s: s, link: fmt.Sprintf("ndns%d", os.Getpid()), alive: make(map[string]*space.Process)}
 	m.ip("link", "add", m.link, "type", "bridge")
 	t.Cleanup(func() { m.ip("link", "del", m.link) })
 	m.ip("link", "set", m.link, "up")
@@ -58,7 +59,7 @@ func (m *machines) boot(pod, node string) {
 	m.s.AddPod(pod, node)
 	address, _ := m.s.Addresses(pod)
 	m.ip("address", "add", address.String()+"/32", "dev", m.link)
-	m.alive[pod] = startChild(m.t, os.Getenv("NODENS_COREDNS"), "-conf", m.corefile(pod, address))
+	m.alive[pod] = space.Space{}.Start(m.t, exec.Command(os.Getenv("NODENS_COREDNS"), "-conf", m.corefile(pod, address)))
 	server := netip.AddrPortFrom(address, 53)
 	waitFor(m.t, "CoreDNS of "+pod, patience, func() bool {
 		got, err := ask(m.t, server, "start.cluster.local.")
@@ -94,13 +95,13 @@ func (m *machines) corefile(pod string, address netip.Addr) string {
 // leave ends the CoreDNS of a terminating pod, and the pod.
 func (m *machines) leave(pod string) {
 	m.t.Helper()
-	m.alive[pod].end(syscall.SIGTERM)
+	m.alive[pod].End(syscall.SIGTERM)
 	m.s.Remove(pod)
 }
 
 // crash kills the CoreDNS of a pod. Its address stays, so that a query is
 // refused, as in a pod whose container is gone.
-func (m *machines) crash(pod string) { m.alive[pod].end(syscall.SIGKILL) }
+func (m *machines) crash(pod string) { m.alive[pod].End(syscall.SIGKILL) }
 
 // ask asks a server for the one IPv4 address of a name, and gives up when the C
 // library of a client does.
