@@ -118,16 +118,7 @@ func TestLateReplyOnASharedSocket(t *testing.T) {
 	cfg := inOrder
 	cfg.Sockets, cfg.Attempts = 1, 1
 	g := group(t, cfg, plain(s))
-	given, giveUp := context.WithCancel(t.Context())
-	go func() {
-		for s.count() == 0 {
-			time.Sleep(time.Millisecond)
-		}
-		giveUp()
-	}()
-	if _, err := g.Exchange(given, nil, query(t, "first.test")); !errors.Is(err, context.Canceled) {
-		t.Fatalf("the first query: %v", err)
-	}
+	askInVain(t, g, s, "first.test")
 	mustAnswer(t, g, "second.test", wire.NXDomain)
 	ts := g.Status().Targets[0]
 	if ts.Ignored[upstream.IgnoredLate] != 1 {
@@ -135,6 +126,21 @@ func TestLateReplyOnASharedSocket(t *testing.T) {
 	}
 	if seen := s.requests(false); seen[0].from != seen[1].from {
 		t.Error("the queries did not share a socket")
+	}
+}
+
+// askInVain asks, and gives the query up once the server has it.
+func askInVain(t *testing.T, g *upstream.Group, s *server, name string) {
+	t.Helper()
+	given, giveUp := context.WithCancel(t.Context())
+	go func() {
+		for s.count() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		giveUp()
+	}()
+	if _, err := g.Exchange(given, nil, query(t, name)); !errors.Is(err, context.Canceled) {
+		t.Fatalf("%s: %v", name, err)
 	}
 }
 
@@ -155,16 +161,7 @@ func TestForgedLate(t *testing.T) {
 	cfg := inOrder
 	cfg.Sockets, cfg.Attempts = 1, 1
 	g := group(t, cfg, plain(s))
-	given, giveUp := context.WithCancel(t.Context())
-	go func() {
-		for s.count() == 0 {
-			time.Sleep(time.Millisecond)
-		}
-		giveUp()
-	}()
-	if _, err := g.Exchange(given, nil, query(t, "name.test")); !errors.Is(err, context.Canceled) {
-		t.Fatalf("the query: %v", err)
-	}
+	askInVain(t, g, s, "name.test")
 	close(gone)
 	wrong := func() uint64 { return g.Status().Targets[0].Ignored[upstream.IgnoredWrongQuestion] }
 	waitFor(t, "all are ignored", func() bool { return wrong() == 3 })
