@@ -109,6 +109,8 @@ func originOf(c *Config, r *RouteConfig) origin {
 
 func (d *daemon) prepareRoutes(next, old *generation) error {
 	first := firstTopology(&next.config)
+	b := d.base
+	b.sockets = socketBound(descriptorLimit(), len(next.config.Routes))
 	for i := range next.config.Routes {
 		rc := &next.config.Routes[i]
 		spec := specOf(&next.config, rc)
@@ -117,7 +119,7 @@ func (d *daemon) prepareRoutes(next, old *generation) error {
 			next.routes = append(next.routes, old.routes[same])
 			continue
 		}
-		r, err := newRoute(spec, groupOf(old.routes, rc.Zones[0]), d.base)
+		r, err := newRoute(spec, groupOf(old.routes, rc.Zones[0]), b)
 		if err != nil {
 			return err
 		}

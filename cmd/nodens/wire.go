@@ -29,6 +29,8 @@ type base struct {
 	// instance names this run; guard is nil where there is none.
 	instance string
 	guard    *guard.Client
+	// sockets bounds those that a route has to its servers; 0 = the process has plenty.
+	sockets int
 	// taps are those who watch queries, whatever the configuration.
 	taps *forwarder.Taps
 }
@@ -105,6 +107,7 @@ func groupConfig(spec routeSpec, b base) upstream.Config {
 		Sockets:    c.SocketsPerServer,
 		KeepCase:   !c.MixCase,
 		PacketRate: c.PacketsPerSecond,
+		MaxOpen:    b.sockets,
 		Notice: func(server netip.AddrPort, what error) {
 			b.log.Warn(what.Error(), zap.Stringer("server", server), zap.Strings("zones", c.Zones))
 		},

@@ -141,8 +141,8 @@ type Config struct {
 	// must be open. Default none.
 	Before *Group
 
-	// MaxOpen bounds the sockets that the group has open, of all kinds.
-	// Default 1024.
+	// MaxOpen bounds the sockets that the group has open, of all kinds, but for
+	// the first one to each address. Default 1024.
 	MaxOpen int
 	// RemoveLinger is how long the sockets of a removed target stay open for
 	// answers on their way. Default 2 s.
@@ -191,7 +191,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.Sockets, sockets)
 	setDefault(&c.SocketAge, 30*time.Second)
 	setDefault(&c.SocketQueries, 10000)
-	c.SocketQueries = min(c.SocketQueries, 1<<15)
+	c.SocketQueries = min(c.SocketQueries, mostQueries)
 	setDefault(&c.TCPConns, conns)
 	setDefault(&c.TCPDepth, 4)
 	setDefault(&c.TCPIdle, 8*time.Second)

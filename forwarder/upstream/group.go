@@ -196,14 +196,18 @@ func (g *Group) Exchange(ctx context.Context, dst []byte, q *wire.Query) (wire.R
 	return reply, err
 }
 
-// mayOpen counts one more socket, if the bound allows it.
-func (g *Group) mayOpen() bool {
-	if g.open.Add(1) > int64(g.cfg.MaxOpen) {
+// mayOpen counts one more socket, if the bound allows it or it is the first one to its
+// address: nothing could be asked there without.
+func (g *Group) mayOpen(first bool) bool {
+	if g.open.Add(1) > int64(g.cfg.MaxOpen) && !first {
 		g.open.Add(-1)
 		return false
 	}
 	return true
 }
+
+// full reports whether the bound on sockets is reached.
+func (g *Group) full() bool { return g.open.Load() >= int64(g.cfg.MaxOpen) }
 
 // isFast reports whether a name in wire form is one that the servers know
 // themselves.

@@ -20,6 +20,11 @@ func isClosedByPeer(err error) bool {
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
+// isShort reports whether err says that no more sockets can be had.
+func isShort(err error) bool {
+	return err == ErrTooMany || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
 // isHard reports whether err speaks against the server itself, and not against
 // one reply, this process or the table.
 func isHard(err error) bool {

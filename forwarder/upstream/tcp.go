@@ -70,7 +70,11 @@ func (p *tcpPool) conn(fresh bool, now time.Duration) (*tcpConn, error) {
 	p.conns = inUse
 	cfg := &p.group.cfg
 	patience := max(p.score.estimate(fast).srtt, p.score.estimate(slow).srtt, time.Millisecond)
-	i := chooseConn(p.loads, p.depth, cfg.TCPConns, patience, fresh)
+	most := cfg.TCPConns
+	if p.group.full() {
+		most = max(len(p.loads), 1)
+	}
+	i := chooseConn(p.loads, p.depth, most, patience, fresh)
 	switch {
 	case i == openConn:
 		return p.dial(now)
@@ -83,7 +87,7 @@ func (p *tcpPool) conn(fresh bool, now time.Duration) (*tcpConn, error) {
 // dial starts a connection. The pool's lock is held; the connection dials in
 // its own goroutine.
 func (p *tcpPool) dial(now time.Duration) (*tcpConn, error) {
-	if !p.group.mayOpen() {
+	if !p.group.mayOpen(len(p.conns) == 0) {
 		return nil, ErrTooMany
 	}
 	c := newTCPConn(p, now)

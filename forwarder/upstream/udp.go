@@ -36,14 +36,28 @@ func newUDPPool(g *Group, s *score, addr netip.AddrPort) *udpPool {
 func (p *udpPool) send(a *attempt, now time.Duration) error {
 	for {
 		s, err := p.socket(now)
+		if isShort(err) {
+			return p.sendAnyhow(a, now, err)
+		}
 		if err != nil {
 			return err
 		}
 		// A socket may be retired between the two steps; the next is another.
-		if ok, err := s.send(a, now); ok || err != nil {
+		if ok, err := s.send(a, now, false); ok || err != nil {
 			return err
 		}
 	}
+}
+
+// sendAnyhow puts a's question on a socket that only waits for its last answers: no
+// other can be had, because of cause.
+func (p *udpPool) sendAnyhow(a *attempt, now time.Duration, cause error) error {
+	for _, s := range p.sockets() {
+		if ok, err := s.send(a, now, true); ok || err != nil {
+			return err
+		}
+	}
+	return cause
 }
 
 // socket is a random one of the sockets, opened if it is not.
@@ -66,8 +80,10 @@ func (p *udpPool) socket(now time.Duration) (*udpSocket, error) {
 	if old != nil && err == nil {
 		old.retire()
 	}
-	if err == ErrTooMany {
-		return p.anyOpen(now)
+	if isShort(err) {
+		if other := p.anyOpen(now); other != nil {
+			return other, nil
+		}
 	}
 	return s, err
 }
@@ -78,7 +94,7 @@ func (p *udpPool) dial(now time.Duration) (*udpSocket, error) {
 	if p.ended != nil {
 		return nil, p.ended
 	}
-	if !p.group.mayOpen() {
+	if !p.group.mayOpen(p.usable(now) == nil) {
 		return nil, ErrTooMany
 	}
 	conn, err := p.group.cfg.Dial(p.group.ctx, "udp", p.addr.String())
@@ -97,16 +113,22 @@ func (p *udpPool) dial(now time.Duration) (*udpSocket, error) {
 	return s, nil
 }
 
-// anyOpen is a socket that is open already, for when no more may be opened.
-func (p *udpPool) anyOpen(now time.Duration) (*udpSocket, error) {
+// anyOpen is a socket that is open already, for when no more can be opened; nil if
+// there is none.
+func (p *udpPool) anyOpen(now time.Duration) *udpSocket {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.usable(now)
+}
+
+// usable is any of the sockets in use. The pool's lock is held.
+func (p *udpPool) usable(now time.Duration) *udpSocket {
 	for s := range p.open {
 		if s.usable(now) {
-			return s, nil
+			return s
 		}
 	}
-	return nil, ErrTooMany
+	return nil
 }
 
 // forget takes a closed socket out.

@@ -40,6 +40,10 @@ type udpSocket struct {
 	closed  bool
 }
 
+// mostQueries is how many queries a socket can carry in its life, so that free IDs are
+// easy to find.
+const mostQueries = 1 << 15
+
 // asked is one query on its way.
 type asked struct {
 	by     *attempt // nil: its exchange has ended
@@ -83,9 +87,10 @@ func newUDPSocket(p *udpPool, conn net.Conn, now time.Duration) (*udpSocket, err
 
 func (s *udpSocket) usable(now time.Duration) bool { return !s.retired.Load() && now < s.expires }
 
-// send puts a's question; ok is false when the socket takes no more.
-func (s *udpSocket) send(a *attempt, now time.Duration) (ok bool, err error) {
-	if !s.register(a, now) {
+// send puts a's question; ok is false when the socket takes no more. Anyhow has one
+// that is out of use take it while it is open.
+func (s *udpSocket) send(a *attempt, now time.Duration, anyhow bool) (ok bool, err error) {
+	if !s.register(a, now, anyhow) {
 		return false, nil
 	}
 	err = s.write(a.query())
@@ -104,10 +109,10 @@ func (s *udpSocket) send(a *attempt, now time.Duration) (ok bool, err error) {
 	return true, nil
 }
 
-func (s *udpSocket) register(a *attempt, now time.Duration) bool {
+func (s *udpSocket) register(a *attempt, now time.Duration, anyhow bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.retired.Load() {
+	if s.closed || s.retired.Load() && !anyhow || s.sent >= mostQueries {
 		return false
 	}
 	a.register(s, s.freeID())

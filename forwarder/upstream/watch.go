@@ -100,7 +100,7 @@ func nextWatch(answered, briefBefore bool) time.Duration {
 }
 
 func (w *watch) dial(ctx context.Context) (net.Conn, error) {
-	if !w.group.mayOpen() {
+	if !w.group.mayOpen(false) {
 		return nil, ErrTooMany
 	}
 	ctx, cancel := context.WithTimeout(ctx, w.group.cfg.TCPDial)
