@@ -245,7 +245,7 @@ type RouteConfig struct {
 	MixCase bool
 	// PacketsPerSecond bounds the questions that the route puts to its servers,
 	// 0 (no bound, default) to 1000000: some clouds drop what a machine asks
-	// above 1024.
+	// above 1024. What is more waits for its turn, for half of its time at most.
 	PacketsPerSecond int
 	// SocketsPerServer bounds the UDP sockets to one server, 1 to 256;
 	// default 4 with a topology, otherwise 32: on a longer way more ports

@@ -80,8 +80,8 @@ type Config struct {
 	Roots *x509.CertPool
 	// PacketRate bounds the packets sent in a second, retries, probes and what
 	// goes over TCP included: some networks drop what is more. Then there are no
-	// hedges, and queries wait for their turn within their budget. Default 0: no
-	// bound.
+	// hedges, and queries wait for their turn, in order, for at most half of what
+	// is left of their budget: the reply takes time, too. Default 0: no bound.
 	PacketRate int
 
 	// LoopZone has each server asked now and then for random names below this
@@ -209,6 +209,11 @@ func (c *Config) retryBounds(of class) (low, high time.Duration) {
 		return max(c.RetryMin, 100*time.Millisecond), max(c.RetryMax, 400*time.Millisecond)
 	}
 	return c.RetryMin, c.RetryMax
+}
+
+// packetLimit is what PacketRate comes to.
+func (c *Config) packetLimit() (interval time.Duration, burst int) {
+	return time.Second / time.Duration(c.PacketRate), max(c.PacketRate/packetBurst, leastBurst)
 }
 
 // probeType is the type that a probe asks for.

@@ -91,8 +91,8 @@
 // little to do.
 //
 // Servers outside the cluster are asked over UDP in letters of mixed case
-// (mixcase.go) or over TLS (tls.go), and no more often than they bear. Any server
-// may lead back to us: loop.go finds out.
+// (mixcase.go) or over TLS (tls.go), and no more often than they bear: what is more
+// stands in line (limit.go). Any server may lead back to us: loop.go finds out.
 //
 // A datagram is taken only when it came on the connected socket that asked,
 // carries an ID in flight there, is a response and repeats the question (RFC

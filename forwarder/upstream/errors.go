@@ -40,6 +40,7 @@ const (
 	ErrTooMany   Error = "the group's bound on open sockets is reached: raise it or use fewer servers"
 	ErrFull      Error = "the server's TCP connections have as many queries in flight as they may"
 	ErrCrowded   Error = "every server is avoided, and as many queries as may wait until one is back"
+	ErrRate      Error = "more is asked than the bound on packets lets through: raise it or ask less"
 	ErrSilent    Error = "the server did not answer in time"
 )
 

@@ -28,7 +28,8 @@ type Group struct {
 	hedges    hedges
 	whileOut  limit        // of packets while every target is out
 	packets   limit        // of all, with Config.PacketRate
-	held      atomic.Int32 // exchanges that wait for these two
+	line      line         // of exchanges that wait for these
+	held      atomic.Int32 // exchanges that wait for one of the two
 	fast      zoneSet
 	prober    *prober
 	loops     loops

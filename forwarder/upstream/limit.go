@@ -11,8 +11,8 @@ import (
 const (
 	outInterval = 50 * time.Millisecond // between two packets
 	outBurst    = 20
-	// A held query looks again after some time between these, so that those who
-	// waited do not come all at once.
+	// A query that waits for a target looks again after some time between these,
+	// so that those who waited do not come all at once.
 	holdMin, holdMax = 50 * time.Millisecond, 400 * time.Millisecond
 	heldMost         = 256 // that wait for servers outside the cluster
 	// packetBurst is that of Config.PacketRate, as a part of a second, and
@@ -49,6 +49,11 @@ func (l *limit) take(now, interval time.Duration, burst int) bool {
 	}
 }
 
+// next is when the next packet may go out, if it is not the case already.
+func (l *limit) next(interval time.Duration, burst int) time.Duration {
+	return time.Duration(l.due.Load()) - time.Duration(burst-1)*interval
+}
+
 // spend takes note of packets that go out whatever the bound is: those after them
 // wait for longer.
 func (l *limit) spend(now, interval time.Duration, packets int) {
@@ -61,6 +66,28 @@ func (l *limit) spend(now, interval time.Duration, packets int) {
 	}
 }
 
+// line is queries that wait for a packet, each with a turn of its own, in their order.
+// It is the first turn that nobody has.
+type line struct{ free atomic.Int64 }
+
+// join gives the next turn: an interval after the one before, and when a packet may go
+// out. There is none if that is later than last.
+func (l *line) join(packet, interval, last time.Duration) (turn time.Duration, ok bool) {
+	for {
+		old := l.free.Load()
+		turn = max(time.Duration(old), packet)
+		if turn > last {
+			return 0, false
+		}
+		if l.free.CompareAndSwap(old, int64(turn+interval)) {
+			return turn, true
+		}
+	}
+}
+
+// empty reports whether every turn is over.
+func (l *line) empty(now time.Duration) bool { return time.Duration(l.free.Load()) <= now }
+
 // Packets of ours that a question takes.
 const (
 	packetsUDP = 1
@@ -70,7 +97,8 @@ const (
 // spend takes note of a question beside the attempts: one that is put once more, or
 // a probe.
 func (g *Group) spend(now time.Duration, packets int) {
-	if rate := g.cfg.PacketRate; rate > 0 {
-		g.packets.spend(now, time.Second/time.Duration(rate), packets)
+	if g.cfg.PacketRate > 0 {
+		interval, _ := g.cfg.packetLimit()
+		g.packets.spend(now, interval, packets)
 	}
 }

@@ -38,7 +38,6 @@ func (x *exchange) attempt() {
 			break
 		}
 		if !x.mayAsk() {
-			x.hold()
 			return
 		}
 		x.release()
@@ -62,31 +61,63 @@ func (x *exchange) attempt() {
 	x.nextAt = never
 }
 
-// mayAsk reports whether one more packet may go out.
+// mayAsk reports whether one more packet may go out. Otherwise it is said when to look
+// again.
 func (x *exchange) mayAsk() bool {
 	g := x.group
-	ok := !allOut(x.cands) || g.whileOut.take(x.now, outInterval, outBurst)
-	if rate := g.cfg.PacketRate; ok && rate > 0 {
-		ok = g.packets.take(x.now, time.Second/time.Duration(rate), max(rate/packetBurst, leastBurst))
+	switch {
+	case allOut(x.cands) && !g.whileOut.take(x.now, outInterval, outBurst):
+		x.awaitTarget()
+	case g.cfg.PacketRate > 0 && !x.takePacket():
+		x.awaitTurn()
+	default:
+		return true
 	}
-	if !ok {
-		g.count.held.Add(1)
-	}
-	return ok
+	g.count.held.Add(1)
+	return false
 }
 
-// hold has the exchange look again later. Where every server outside the cluster is
-// out, it ends when as many wait already as may: they hold memory that others need.
-func (x *exchange) hold() {
+// takePacket takes one of the packets that the rate allows, after those who wait.
+func (x *exchange) takePacket() bool {
+	interval, burst := x.group.cfg.packetLimit()
+	return (x.held || x.group.line.empty(x.now)) && x.group.packets.take(x.now, interval, burst)
+}
+
+// awaitTurn has the exchange look again when it is its turn. The line may be too long for
+// it: then only replies to what it has asked are waited for.
+func (x *exchange) awaitTurn() {
 	g := x.group
-	if !x.held {
-		x.held = true
-		if g.held.Add(1) > heldMost && g.cfg.External && allOut(x.cands) {
-			x.endAt, x.failure = x.now, ErrCrowded
-			return
-		}
+	interval, burst := g.cfg.packetLimit()
+	turn, ok := g.line.join(g.packets.next(interval, burst), interval, x.now+(x.endAt-x.now)/2)
+	switch {
+	case ok:
+		x.hold()
+		x.nextAt = turn
+	case x.made > 0:
+		x.nextAt = never
+	default:
+		x.endAt, x.failure = x.now, ErrRate
+	}
+}
+
+// awaitTarget has the exchange look again later, while every target is out. Outside the
+// cluster it ends when as many wait already as may: they hold memory that others need.
+func (x *exchange) awaitTarget() {
+	g := x.group
+	if !x.held && x.hold() > heldMost && g.cfg.External {
+		x.endAt, x.failure = x.now, ErrCrowded
+		return
 	}
 	x.nextAt = x.now + holdMin + time.Duration(g.random().Int64N(int64(holdMax-holdMin)))
+}
+
+// hold counts the exchange among those that wait, and returns how many these are.
+func (x *exchange) hold() int32 {
+	if x.held {
+		return x.group.held.Load()
+	}
+	x.held = true
+	return x.group.held.Add(1)
 }
 
 // release ends what hold began.
