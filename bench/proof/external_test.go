@@ -38,8 +38,12 @@ func TestExternal(t *testing.T) {
 		outside.mark(phase)
 	}
 	faults := c.faultsOf(resolver, d)
-	for range space.Form(1, 3) {
+	for range space.Form(1, 5) {
 		for _, f := range faults {
+			if f.ready != nil {
+				f.ready()
+				time.Sleep(space.Form(0, time.Second)) // whose start takes CPU time from all who ask
+			}
 			mark("before " + f.name)
 			time.Sleep(space.Form(time.Second, 5*time.Second))
 			mark(f.name)
@@ -68,6 +72,7 @@ func TestExternal(t *testing.T) {
 type fault struct {
 	name     string
 	set, end func() error
+	ready    func() // what goes on before it too; nil for nothing
 }
 
 // faultsOf are what may be wrong with the resolver for names outside the cluster.
@@ -77,11 +82,11 @@ func (c *cluster) faultsOf(resolver *upstream.Server, d *daemon) []fault {
 	var crowd *traffic
 	var hush func()
 	return []fault{
-		{"dead", func() error { resolver.Kill(); return nil }, resolver.Start},
-		{"silent", silence, well},
-		{"crowd", func() error { crowd = c.askOutside(d, 2500); return silence() }, func() error { crowd.stop(); return well() }},
-		{"slow", func() error { return resolver.Set(upstream.Faults{Delay: 2 * time.Second}) }, well},
-		{"garbage", func() (err error) { resolver.Kill(); hush, err = c.garble(resolver.Addr()); return err }, func() error { hush(); return resolver.Start() }},
+		{name: "dead", set: func() error { resolver.Kill(); return nil }, end: resolver.Start},
+		{name: "silent", set: silence, end: well},
+		{name: "crowd", set: silence, end: func() error { crowd.stop(); return well() }, ready: func() { crowd = c.askOutside(d, 2500) }},
+		{name: "slow", set: func() error { return resolver.Set(upstream.Faults{Delay: 2 * time.Second}) }, end: well},
+		{name: "garbage", set: func() (err error) { resolver.Kill(); hush, err = c.garble(resolver.Addr()); return err }, end: func() error { hush(); return resolver.Start() }},
 	}
 }
 
