@@ -99,7 +99,7 @@ type AdminConfig struct {
 
 // MetricsTLSConfig is metrics over TLS.
 type MetricsTLSConfig struct {
-	// Listen are the addresses, as in AdminConfig.Metrics. Default none.
+	// Listen are the addresses, written as those of Metrics. Default none.
 	Listen []string
 	// CertFile and KeyFile are read anew when they change.
 	CertFile, KeyFile string

@@ -167,8 +167,9 @@ func keysOf(n *yaml.Node, path string, row func(path, key string, value *yaml.No
 }
 
 func TestConfigurationReference(t *testing.T) {
-	// What stands in a comment as "# key: value" is an example of a key.
-	shown := regexp.MustCompile(`(?m)^(\s*)# (?:or: )?([a-zA-Z0-9]+: )`).ReplaceAllString(sampleConfig, "$1$2")
+	// What stands in a comment as "# key: value" is an example of a key, and further in of one
+	// below it.
+	shown := regexp.MustCompile(`(?m)^(\s*)# ( *)(?:or: )?([a-zA-Z0-9]+: )`).ReplaceAllString(sampleConfig, "$1$2$3")
 	var root yaml.Node
 	if err := yaml.Unmarshal([]byte(shown), &root); err != nil {
 		t.Fatalf("%v in\n%s", err, shown)

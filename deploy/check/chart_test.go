@@ -1,12 +1,12 @@
 package check
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -126,60 +126,143 @@ func TestValuesAreRefused(t *testing.T) {
 	}
 }
 
-// What the program would refuse is refused where it is written, before a pod starts.
+// What the program or a node would refuse is refused where it is written, before a pod
+// starts.
 func TestWrongValuesAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"config: {localDns: [nine]}":                     "localDns",
-		"config: {localDns: 169.254.20.10 fd00::1}":      "localDns",
-		"mode: service\nconfig: {dnsServer: [kube-dns]}": "dnsServer",
-		"config: {cacheSize: '5'}":                       "cacheSize",
-		"config: {upstreamServers: [dns.google]}":        "upstreamServers",
-		"config: {stubDomains: {a.example: 192.0.2.1}}":  "stubDomains",
-		"config: {stubDomains: {'a b': [192.0.2.1]}}":    "'a b'",
-		"config: {upstream: {clusterIP: [kube-dns]}}":    "clusterIP",
-		"config: {metricsAddress: ':9253'}":              "metricsAddress",
-		"config: {dnsDomain: 'a b'}":                     "dnsDomain",
-		"config: {extra: {routs: []}}":                   "routs",
-		"config: {customConfig: nonsense}":               "customConfig",
-		"networkPolicy: {nodeCIDRs: [10.0.0.1]}":         "nodeCIDRs",
-		"nodeSelector: {nodens: true}":                   "nodeSelector",
-		"tolerations: {operator: Exists}":                "tolerations",
-		"updateStrategy: OnDelete":                       "updateStrategy",
-		"podMonitor: true":                               "podMonitor",
+		"config: {localDns: [nine]}":                                                                "/config/localDns/0",
+		"config: {localDns: 169.254.20.10 fd00::1}":                                                 "/config/localDns",
+		"config: {localDns: ['169.254.20.10:53']}":                                                  "/config/localDns/0",
+		"config: {localDns: [169.254.20.10, 169.254.20.10]}":                                        "listen names an address twice",
+		"mode: service\nconfig: {dnsServer: [kube-dns]}":                                            "/config/dnsServer/0",
+		"mode: none\nconfig: {bindIp: '*'}":                                                         "/config/bindIp",
+		"config: {cacheSize: '5'}":                                                                  "/config/cacheSize",
+		"config: {cacheSize: 512Ki}":                                                                "/config/cacheSize",
+		"config: {cacheSize: 17Gi}":                                                                 "/config/cacheSize",
+		"config: {upstreamServers: [dns.google]}":                                                   "/config/upstreamServers/0",
+		"config: {upstreamServers: ['192.0.2.53:530000']}":                                          "/config/upstreamServers/0",
+		"config: {upstreamServers: ['tls://192.0.2.53']}":                                           "/config/upstreamServers/0",
+		"config: {upstreamServers: [169.254.20.10]}":                                                "nodens would ask 169.254.20.10",
+		"config: {stubDomains: {a.example: 192.0.2.1}}":                                             "/config/stubDomains/a.example",
+		"config: {stubDomains: {'a b': [192.0.2.1]}}":                                               "at '/config/stubDomains': additional properties 'a b'",
+		"config: {stubDomains: {cluster.local: [192.0.2.1]}}":                                       `the zone "cluster.local" is in two routes`,
+		"config: {stubDomains: {.: [192.0.2.1]}}":                                                   `the zone "." is in two routes`,
+		"config: {upstream: {clusterIP: [kube-dns]}}":                                               "/config/upstream/clusterIP/0",
+		"config: {upstream: {service: kube-system/coredns}}":                                        "/config/upstream/service",
+		"mode: service\nconfig: {dnsServer: 10.96.0.10, upstream: {clusterIP: ['10.96.0.10:53']}}":  "nodens would ask 10.96.0.10:53",
+		"config: {metricsAddress: ':9253'}":                                                         "/config/metricsAddress",
+		"config: {metricsAddress: '0.0.0.0:92530'}":                                                 "/config/metricsAddress",
+		"config: {metricsAddress: '0.0.0.0:9254'}":                                                  "config.metricsAddress and guard.metricsAddress",
+		"config: {dnsDomain: 'a b'}":                                                                "/config/dnsDomain",
+		"config: {extra: {routs: []}}":                                                              "config.extra has routs,",
+		"config: {extra: {cache: {sise: 1Mi}}}":                                                     "config.extra has cache.sise,",
+		"config: {extra: {routes: [{zones: [.], cache: {ttl: 5s}}]}}":                               "config.extra has routes.cache.ttl,",
+		"config: {extra: {listen: [169.254.20.10]}}":                                                "config: listen has 169.254.20.10,",
+		"config: {extra: {listen: '169.254.20.10:53'}}":                                             "config: listen must be a list",
+		"config: {extra: {version: v2}}":                                                            "config: version must be v1",
+		"config: {customConfig: nonsense}":                                                          "config.customConfig is no mapping",
+		"config: {customConfig: 'version: v1\n\nlisten: [\n'}":                                      "config.customConfig is no mapping in YAML",
+		"config: {customConfig: 'version: v1'}":                                                     "config.customConfig: listen must be a list",
+		`config: {customConfig: "version: v1\nlisten: ['169.254.20.10:53']\nrouts: []"}`:            "config.customConfig has routs,",
+		`config: {customConfig: "version: v1\nlisten: [169.254.20.10]\nroutes: [{zones: [.]}]"}`:    "config.customConfig: listen has 169.254.20.10,",
+		`config: {customConfig: "version: v1\nlisten: ['169.254.20.10:53']\nroutes: [{zones: .}]"}`: "config.customConfig: a route has no list of zones",
+		`config: {extra: {stopGrace: 9s}, customConfig: "version: v1"}`:                             "config.extra counts for nothing",
+		"ciliumLocalRedirectPolicy: {enabled: true}":                                                "ciliumLocalRedirectPolicy.enabled has no effect",
+		"networkPolicy: {enabled: true}":                                                            "networkPolicy.enabled has no effect",
+		"networkPolicy: {nodeCIDRs: [10.0.0.1]}":                                                    "/networkPolicy/nodeCIDRs/0",
+		"networkPolicy: {nodeCIDRs: [10.0.0.0/33]}":                                                 "/networkPolicy/nodeCIDRs/0",
+		"networkPolicy: {metricsFrom: [monitoring]}":                                                "/networkPolicy/metricsFrom/0",
+		"upstreamService: {selector: {k8s-app: null}}":                                              "/upstreamService/selector",
+		"image: {repository: 'ghcr.io/nodens-dns/nodens:0.1.0'}":                                    "/image/repository",
+		"image: {tag: 'nodens:0.1.0'}":                                                              "/image/tag",
+		"imagePullSecrets: [registry]":                                                              "/imagePullSecrets/0",
+		"resources: {limit: {memory: 128Mi}}":                                                       "/resources",
+		"resources: {limits: {memory: 128MB}}":                                                      "/resources/limits/memory",
+		"guard: {resources: {requests: {cpu: ten}}}":                                                "/guard/resources/requests/cpu",
+		"guard: {linkName: nodens/0}":                                                               "/guard/linkName",
+		"startupTaint: {key: 'nodens.io/starting=true'}":                                            "/startupTaint/key",
+		"startupTaint: {effect: NoExecute}":                                                         "/startupTaint/effect",
+		"nodeSelector: {nodens: true}":                                                              "/nodeSelector/nodens",
+		"tolerations: {operator: Exists}":                                                           "/tolerations",
+		"tolerations: [Exists]":                                                                     "/tolerations/0",
+		"tolerations: [{effects: NoSchedule}]":                                                      "effects",
+		"updateStrategy: OnDelete":                                                                  "/updateStrategy",
+		"updateStrategy: {maxSurge: 1}":                                                             "maxSurge",
+		"affinity: {nodeAfinity: {}}":                                                               "nodeAfinity",
+		"lifecycle: {prestop: {}}":                                                                  "prestop",
+		"seLinuxOptions: {typ: spc_t}":                                                              "typ",
+		"extraEnv: [A=b]":                                                                           "/extraEnv/0",
+		"podMonitor: true":                                                                          "/podMonitor",
+		"podMonitor: {labels: {release: 5}}":                                                        "/podMonitor/labels/release",
+		"fullnameOverride: Node_DNS":                                                                "/fullnameOverride",
 	} {
 		values, err := chartutil.ReadValues([]byte(text))
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
 		if _, _, err := tryRender(newest, values); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want an error about %s", text, err, want)
+			t.Errorf("%s: %v, want an error with %s", text, err, want)
 		}
 	}
 }
 
-// The keys that config.extra may have are those of the configuration.
-func TestKeysOfExtra(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "nodens.yaml")
-	if err := os.WriteFile(file, []byte("nonsense\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	said, _ := exec.Command(program(t), "check", "-config", file).CombinedOutput() // it fails
-	_, list, found := strings.Cut(strings.TrimSpace(string(said)), "write a mapping of ")
-	var schema struct {
-		Properties struct {
-			Config struct {
-				Properties struct {
-					Extra struct{ PropertyNames struct{ Enum []string } }
-				}
+// keys are those that the configuration has, each with those above it, as the program tells
+// them where it finds nonsense in their place.
+func keys(t *testing.T) []string {
+	t.Helper()
+	nodens, file := program(t), filepath.Join(t.TempDir(), "nodens.yaml")
+	told := regexp.MustCompile(`(?m): (the file|\S+) is "nonsense"; write a (?:list of |mapping of (\w+(?:, \w+)*)$)`)
+	all, next := []string(nil), []string{""}
+	for len(next) > 0 {
+		var root any
+		for _, path := range next {
+			root = put(root, strings.Fields(strings.NewReplacer(".", " ", "[", " [").Replace(path)))
+		}
+		text, err := yaml.Marshal(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		said, _ := exec.Command(nodens, "check", "-config", file).CombinedOutput() // it fails
+		next = nil
+		for _, m := range told.FindAllStringSubmatch(string(said), -1) {
+			at := strings.TrimPrefix(m[1], "the file")
+			if m[2] == "" {
+				next = append(next, at+"[0]")
+				continue
+			}
+			for _, key := range strings.Split(m[2], ", ") {
+				next = append(next, strings.TrimPrefix(at+"."+key, "."))
 			}
 		}
+		for _, path := range next {
+			all = append(all, strings.ReplaceAll(path, "[0]", ""))
+		}
 	}
-	if err := json.Unmarshal([]byte(read(t, chartFolder+"/values.schema.json")), &schema); err != nil {
-		t.Fatal(err)
+	slices.Sort(all)
+	if all = slices.Compact(all); len(all) < 100 {
+		t.Fatalf("%d keys", len(all))
 	}
-	if got := strings.Join(schema.Properties.Config.Properties.Extra.PropertyNames.Enum, ", "); !found || got != list {
-		t.Errorf("the schema has %s, the program %s", got, said)
+	return all
+}
+
+// put puts nonsense at a place in a value.
+func put(value any, path []string) any {
+	if len(path) == 0 {
+		return "nonsense"
 	}
+	if path[0] == "[0]" {
+		list, _ := value.([]any)
+		return []any{put(append(list, nil)[0], path[1:])}
+	}
+	mapping, ok := value.(map[string]any)
+	if !ok {
+		mapping = map[string]any{}
+	}
+	mapping[path[0]] = put(mapping[path[0]], path[1:])
+	return mapping
 }
 
 // A text with commas is as good as a list: that is what node-cache's -localip
@@ -331,6 +414,10 @@ func TestGuardByVersion(t *testing.T) {
 		if policy := place[at].RestartPolicy; (policy != nil && *policy == corev1.ContainerRestartPolicyAlways) != sidecar {
 			t.Errorf("%s: restart policy %v, sidecar %t", version, policy, sidecar)
 		}
+	}
+	_, _, err := tryRender("v1.28.15", map[string]any{"guard": map[string]any{"as": "sidecar"}})
+	if err == nil || !strings.Contains(err.Error(), "guard.as is sidecar, which Kubernetes v1.28.15 does not have") {
+		t.Errorf("a sidecar where there are none: %v", err)
 	}
 }
 

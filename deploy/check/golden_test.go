@@ -35,6 +35,7 @@ func generated(t *testing.T) map[string]string {
 			only(t, "CiliumLocalRedirectPolicy", policy)),
 		"../chart/files/alerts.yaml":    read(t, "../alerts/nodens.yaml"),
 		"../chart/files/dashboard.json": read(t, "../dashboards/nodens.json"),
+		"../chart/files/keys.txt":       strings.Join(keys(t), "\n") + "\n",
 	}
 	for _, mode := range []string{"link-local", "service", "none"} {
 		files["../kustomize/"+mode+"/nodens.yaml"] = files["../manifests/"+mode+".yaml"]

@@ -50,11 +50,25 @@
 {{- $host | toJson -}}
 {{- end -}}
 
+{{/* The keys that the configuration has, each on a line, after an empty one. */}}
+{{- define "nodens.keys" }}
+{{ .Files.Get "files/keys.txt" }}
+{{- end -}}
+
 {{/* The configuration as a file. A Corefile knows no host, so that one made of it has none. */}}
 {{- define "nodens.file" -}}
 {{- with .Values.config.customConfig -}}
+{{- if $.Values.config.extra -}}
+{{- fail "config.extra counts for nothing beside config.customConfig: write its keys there" -}}
+{{- end -}}
+{{- $config := fromYaml . -}}
+{{- with get $config "Error" -}}
+{{- fail (printf "config.customConfig is no mapping in YAML: %s" .) -}}
+{{- end -}}
+{{- include "nodens.refuseKeys" (dict "keys" (include "nodens.keys" $) "from" "config.customConfig" "at" "" "value" $config) -}}
+{{- include "nodens.refuse" (dict "from" "config.customConfig" "config" $config) -}}
 {{- trim . -}}
-{{- if not (hasKey (fromYaml .) "host") }}
+{{- if not (hasKey $config "host") }}
 host: {{ include "nodens.host" $ }}
 {{- end -}}
 {{- else -}}
@@ -101,5 +115,9 @@ host: {{ include "nodens.host" $ }}
   "routes" $routes
 -}}
 {{- if $config.enableLogging -}}{{- $_ := set $all "queryLog" (dict "every" 1) -}}{{- end -}}
-{{- mustMergeOverwrite $all (deepCopy $config.extra) | toYaml -}}
+{{- include "nodens.refuseKeys" (dict "keys" (include "nodens.keys" .) "from" "config.extra" "at" "" "value" $config.extra) -}}
+{{- $all = mustMergeOverwrite $all (deepCopy $config.extra) -}}
+{{- include "nodens.refuse" (dict "from" "config" "config" $all) -}}
+{{- include "nodens.refuseLoops" (dict "config" $config "listen" $all.listen) -}}
+{{- toYaml $all -}}
 {{- end -}}
