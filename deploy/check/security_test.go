@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
@@ -150,5 +151,95 @@ func TestTokens(t *testing.T) {
 		if want := !strings.Contains(from, "no-rbac"); has != want {
 			t.Errorf("%s: token %t, want %t", from, has, want)
 		}
+	}
+}
+
+// What the service accounts of the chart may do with all of it switched on, and nothing
+// beside: nobody may change anything but taint a node.
+func TestRights(t *testing.T) {
+	on := map[string]any{"enabled": true}
+	objects, hooks := render(t, newest, map[string]any{
+		"preflight": on, "migration": on, "startupTaint": on, "rbac": map[string]any{"readNode": true},
+	})
+	texts := append(objects, hooks...)
+	got := map[string][]rbacv1.PolicyRule{}
+	for _, r := range typed[rbacv1.Role](t, texts) {
+		got["Role "+r.Name] = r.Rules
+	}
+	for _, r := range typed[rbacv1.ClusterRole](t, texts) {
+		got["ClusterRole "+r.Name] = r.Rules
+	}
+	want := map[string]string{
+		"Role nodens-endpointslices": "list,watch endpointslices.discovery.k8s.io",
+		"Role nodens-cleanup":        "get,list,watch daemonsets.apps",
+		"Role nodens-taint":          "get,list,watch pods.",
+		"ClusterRole nodens-node":    "get nodes.",
+		"ClusterRole nodens-taint":   "get,patch nodes.",
+	}
+	for name, rules := range got {
+		if text := says(rules); text != want[name] {
+			t.Errorf("%s allows %s, want %q", name, text, want[name])
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d Roles, want %d", len(got), len(want))
+	}
+	for _, object := range append(documents(t, "../manifests/rbac.yaml"), documents(t, "../manifests/rbac-node.yaml")...) {
+		switch r := decode(t, object).(type) {
+		case *rbacv1.Role:
+			if text := says(r.Rules); text != want["Role "+r.Name] {
+				t.Errorf("deploy/manifests: %s allows %s", r.Name, text)
+			}
+		case *rbacv1.ClusterRole:
+			if text := says(r.Rules); text != want["ClusterRole "+r.Name] {
+				t.Errorf("deploy/manifests: %s allows %s", r.Name, text)
+			}
+		}
+	}
+	alone, _ := render(t, newest, nil)
+	if roles, cluster := typed[rbacv1.Role](t, alone), typed[rbacv1.ClusterRole](t, alone); len(roles) != 1 || len(cluster) != 0 {
+		t.Errorf("the default has %d Roles and %d ClusterRoles, want the one for EndpointSlices", len(roles), len(cluster))
+	}
+}
+
+// says is what rules allow, each as verbs and resource.group.
+func says(rules []rbacv1.PolicyRule) string {
+	var all []string
+	for _, r := range rules {
+		all = append(all, strings.Join(r.Verbs, ",")+" "+strings.Join(r.Resources, ",")+"."+strings.Join(r.APIGroups, ","))
+	}
+	return strings.Join(all, "; ")
+}
+
+// A new node waits for DNS: its taint goes once the pod of nodens there is ready, and not
+// before. Nothing that this takes is kept away by the taint, and none of it is forbidden.
+func TestStartupTaint(t *testing.T) {
+	objects, _ := render(t, newest, map[string]any{"startupTaint": map[string]any{"enabled": true}})
+	at := slices.IndexFunc(podsOf(t, objects), func(p pod) bool { return p.name == "nodens-taint" })
+	if at < 0 {
+		t.Fatal("nothing removes the taint")
+	}
+	remover, daemon := podsOf(t, objects)[at], daemon(t, objects).Spec.Template
+	for name, list := range map[string][]corev1.Toleration{"nodens": daemon.Spec.Tolerations, remover.name: remover.spec.Tolerations} {
+		if !slices.Contains(list, corev1.Toleration{Operator: corev1.TolerationOpExists}) {
+			t.Errorf("the taint keeps %s away", name)
+		}
+	}
+	var steps []string
+	for _, c := range remover.spec.InitContainers {
+		steps = append(steps, strings.Join(c.Args, " "))
+	}
+	_, text, _ := strings.Cut(steps[0], "--selector=")
+	text, _, _ = strings.Cut(text, " ")
+	if selector, err := labels.Parse(text); err != nil || !selector.Matches(labelSet(daemon.Labels)) || selector.Matches(labelSet(remover.meta.Labels)) {
+		t.Errorf("%s (%v) is not what the pods of nodens alone have", text, err)
+	}
+	want := []string{
+		"wait pod --for=condition=Ready --namespace=kube-system --field-selector=spec.nodeName=$(NODE_NAME) --selector=" + text + " --timeout=10m",
+		"taint node $(NODE_NAME) nodens.io/starting=:NoSchedule --overwrite",
+		"taint node $(NODE_NAME) nodens.io/starting:NoSchedule-",
+	}
+	if !slices.Equal(steps, want) {
+		t.Errorf("the steps are\n%s, want\n%s", strings.Join(steps, "\n"), strings.Join(want, "\n"))
 	}
 }

@@ -7,9 +7,12 @@ import (
 	"sync"
 	"testing"
 
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -150,8 +153,7 @@ func TestNoHostPorts(t *testing.T) {
 	}
 }
 
-// A selector of a Service, a policy or a budget meets pods of the same file, if
-// these have such pods at all, and no pods beside those meant.
+// What a workload selects are its own pods.
 func TestSelectors(t *testing.T) {
 	for from, texts := range shipped(t) {
 		for _, set := range typed[appsv1.DaemonSet](t, texts) {
@@ -168,6 +170,67 @@ func checkSelector(t *testing.T, from, name string, selector *metav1.LabelSelect
 	for key, value := range selector.MatchLabels {
 		if template.Labels[key] != value {
 			t.Errorf("%s: %s selects %s=%s, and its pods have %q", from, name, key, value, template.Labels[key])
+		}
+	}
+}
+
+// A Service, a policy, a budget or a monitor selects the pods of one workload of the file, or
+// those of the cluster's CoreDNS where the file has none.
+func TestSelectorsOfOthers(t *testing.T) {
+	seen := map[string]bool{}
+	for from, texts := range shipped(t) {
+		check := func(kind, name string, selector *metav1.LabelSelector) {
+			seen[kind] = true
+			s, err := metav1.LabelSelectorAsSelector(selector)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var met []string
+			for _, p := range podsOf(t, texts) {
+				if s.Matches(labelSet(p.meta.Labels)) {
+					met = append(met, p.name)
+				}
+			}
+			if ofCoreDNS := selector.MatchLabels["k8s-app"] == "kube-dns"; len(met) != 1 && (len(met) > 0 || !ofCoreDNS) {
+				t.Errorf("%s: %s %s selects the pods of %q", from, kind, name, met)
+			}
+		}
+		for _, s := range typed[corev1.Service](t, texts) {
+			check("Service", s.Name, &metav1.LabelSelector{MatchLabels: s.Spec.Selector})
+		}
+		for _, p := range typed[networkingv1.NetworkPolicy](t, texts) {
+			check("NetworkPolicy", p.Name, &p.Spec.PodSelector)
+		}
+		for _, b := range typed[policyv1.PodDisruptionBudget](t, texts) {
+			check("PodDisruptionBudget", b.Name, b.Spec.Selector)
+		}
+		for _, m := range typed[monitoring.PodMonitor](t, texts) {
+			check("PodMonitor", m.Name, &m.Spec.Selector)
+		}
+		for _, m := range typed[monitoring.ServiceMonitor](t, texts) {
+			seen["ServiceMonitor"] = true
+			checkServiceMonitor(t, from, m, typed[corev1.Service](t, texts))
+		}
+	}
+	if len(seen) != 5 {
+		t.Errorf("seen are only %v", seen)
+	}
+}
+
+// checkServiceMonitor looks for the one Service that is meant, and for its ports.
+func checkServiceMonitor(t *testing.T, from string, m *monitoring.ServiceMonitor, services []*corev1.Service) {
+	t.Helper()
+	selector, err := metav1.LabelSelectorAsSelector(&m.Spec.Selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	services = slices.DeleteFunc(services, func(s *corev1.Service) bool { return !selector.Matches(labelSet(s.Labels)) })
+	if len(services) != 1 {
+		t.Fatalf("%s: %d Services are monitored, want one", from, len(services))
+	}
+	for _, e := range m.Spec.Endpoints {
+		if !slices.ContainsFunc(services[0].Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == e.Port }) {
+			t.Errorf("%s: Service %s has no port %s", from, services[0].Name, e.Port)
 		}
 	}
 }
