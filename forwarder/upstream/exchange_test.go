@@ -132,6 +132,17 @@ func TestSilentServerIsRetriedElsewhere(t *testing.T) {
 	waitFor(t, "the probes eject it", func() bool { return g.Status().Targets[0].Out })
 }
 
+// A copy goes to a second server before the first is late, and its reply is the client's.
+func TestHedgeGoesElsewhere(t *testing.T) {
+	cfg := inOrder
+	cfg.PacketRate = 0 // which would forbid it
+	g := group(t, cfg, plain(serve(t, silent), serve(t, good(t))))
+	_, took := mustAnswer(t, g, "a.test", wire.NoError)
+	if st := g.Status(); took > soon || st.Hedges[upstream.ClusterTier] != 1 || st.Retries != 1 {
+		t.Errorf("took %v: %d hedges, %d retries", took, st.Hedges[upstream.ClusterTier], st.Retries)
+	}
+}
+
 func TestLoneServerIsAskedAgain(t *testing.T) {
 	s := serve(t, func(r *request) {
 		if r.number == 2 {
