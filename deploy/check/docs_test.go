@@ -19,13 +19,34 @@ import (
 // text.
 type block struct{ from, kind, text string }
 
+// pages are all documents but the figures that tests write.
 func pages(t *testing.T) []string {
 	t.Helper()
-	files, err := filepath.Glob("../../docs/*.md")
-	if err != nil || len(files) < 10 {
+	var files []string
+	err := walk(func(path string) {
+		if strings.HasSuffix(path, ".md") && filepath.Base(path) != "figures.md" {
+			files = append(files, path)
+		}
+	})
+	if err != nil || len(files) < 20 {
 		t.Fatalf("%d pages: %v", len(files), err)
 	}
-	return append(files, "../coredns/README.md", "../systemd/README.md", "../../README.md")
+	return files
+}
+
+// walk goes through the files of the source.
+func walk(see func(path string)) error {
+	return filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && strings.HasPrefix(d.Name(), ".") && len(d.Name()) > 2:
+			return fs.SkipDir
+		case !d.IsDir():
+			see(path)
+		}
+		return nil
+	})
 }
 
 func blocks(t *testing.T, page string) []block {
@@ -67,8 +88,17 @@ func TestCommandsOfTheDocuments(t *testing.T) {
 // A command that needs a cluster is marked, so that no reader takes it for one
 // that was tried.
 func TestClusterCommandsAreMarked(t *testing.T) {
+	kinds := []string{"", "sh", "sh cluster", "sh node", "sh source", "yaml", "yaml values"}
 	for _, page := range pages(t) {
+		for i, part := range strings.Split("\n"+read(t, page), "\n```") {
+			if indented := regexp.MustCompile(`(?m)^\n {4}\S.*`).FindString(part); i%2 == 0 && indented != "" {
+				t.Errorf("%s: put between fences, and mark:\n%s", page, indented)
+			}
+		}
 		for _, b := range blocks(t, page) {
+			if !slices.Contains(kinds, b.kind) {
+				t.Errorf("%s: a block is marked %q, which is none of %q", b.from, b.kind, kinds)
+			}
 			if b.kind == "sh" && regexp.MustCompile(`\b(kubectl|helm|oc|gcloud)\b`).MatchString(b.text) {
 				t.Errorf("%s: mark as \"sh cluster\":\n%s", b.from, b.text)
 			}
@@ -77,6 +107,51 @@ func TestClusterCommandsAreMarked(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A command of nodens that a document speaks of exists, with its flags, also where no test
+// can run it.
+func TestCommandsExist(t *testing.T) {
+	nodens := program(t)
+	help := map[string]string{}
+	for _, page := range pages(t) {
+		for _, code := range codeOf(t, page) {
+			for _, m := range regexp.MustCompile(`(?:^|[ /(])nodens ([a-z]+)((?: [^\s#;|&>]+)*)(?:\s|$)`).FindAllStringSubmatch(code, -1) {
+				if help[m[1]] == "" {
+					out, err := exec.Command(nodens, m[1], "-h").CombinedOutput()
+					if err != nil {
+						t.Errorf("%s: there is no command %q", page, code)
+						continue
+					}
+					help[m[1]] = string(out)
+				}
+				for _, flag := range regexp.MustCompile(` --?([a-z][a-z-]*)`).FindAllStringSubmatch(m[2], -1) {
+					if !regexp.MustCompile(`(?m)^\s+-` + flag[1] + `\b`).MatchString(help[m[1]]) {
+						t.Errorf("%s: nodens %s has no flag -%s", page, m[1], flag[1])
+					}
+				}
+			}
+		}
+	}
+	if len(help) < 8 {
+		t.Errorf("only %d commands are spoken of", len(help))
+	}
+}
+
+// codeOf are the lines between fences, and what stands between backquotes elsewhere.
+func codeOf(t *testing.T, page string) []string {
+	t.Helper()
+	var all []string
+	for i, part := range strings.Split("\n"+read(t, page), "\n```") {
+		if i%2 == 1 {
+			all = append(all, strings.Split(part, "\n")[1:]...)
+			continue
+		}
+		for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(part, -1) {
+			all = append(all, strings.Join(strings.Fields(m[1]), " "))
+		}
+	}
+	return all
 }
 
 // Values are values of the chart, and other objects are objects.
@@ -90,7 +165,10 @@ func TestYAMLOfTheDocuments(t *testing.T) {
 					t.Errorf("%s: %v", b.from, err)
 					continue
 				}
-				render(t, newest, values)
+				objects, hooks := render(t, newest, values)
+				for _, text := range append(objects, hooks...) {
+					decode(t, text)
+				}
 			case b.kind == "yaml" && strings.Contains(b.text, "kind: Pod\n"):
 				decode(t, b.text)
 			case b.kind == "yaml":
@@ -144,7 +222,7 @@ func TestFeaturesAreShown(t *testing.T) {
 			continue
 		}
 		rows++
-		says, shown := strings.TrimSpace(cells[8]), strings.Contains(cells[9], "`Test")
+		says, shown := strings.TrimSpace(cells[8]), proofs().MatchString(cells[9])
 		yes := strings.HasPrefix(says, "Y") || strings.HasPrefix(says, "P")
 		if yes != shown || !yes && says != "N" {
 			t.Errorf("%s: nodens has %q, shown by %q", strings.TrimSpace(cells[1]), says, strings.TrimSpace(cells[9]))
@@ -164,7 +242,7 @@ func TestSupportIsShown(t *testing.T) {
 			continue
 		}
 		rows++
-		if held := strings.TrimSpace(cells[3]); strings.Contains(held, "`Test") == strings.HasPrefix(held, "not tested: ") {
+		if held := strings.TrimSpace(cells[3]); proofs().MatchString(held) == strings.HasPrefix(held, "not tested: ") {
 			t.Errorf("%s: held by %q", strings.TrimSpace(cells[1]), held)
 		}
 	}
@@ -173,32 +251,61 @@ func TestSupportIsShown(t *testing.T) {
 	}
 }
 
-// Every test, benchmark and file that a document names as a proof exists.
+// proofs are how documents name tests and benchmarks: alone, or as deploy/guard.TestServeDies.
+func proofs() *regexp.Regexp {
+	return regexp.MustCompile("`(?:([a-z0-9/-]+)\\.)?((?:Test|Fuzz|Benchmark)[A-Z]\\w*)`")
+}
+
+// Every test and benchmark that a document names as a proof exists, and which one is meant
+// is clear.
 func TestProofsExist(t *testing.T) {
-	tests := map[string]bool{}
-	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	packages := map[string][]string{} // by name of the test
+	err := walk(func(path string) {
+		if !strings.HasSuffix(path, "_test.go") {
+			return
 		}
-		if d.IsDir() && strings.HasPrefix(d.Name(), ".") && len(d.Name()) > 2 {
-			return fs.SkipDir
+		folder := filepath.ToSlash(strings.TrimPrefix(filepath.Dir(path), "../../"))
+		for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)`).FindAllStringSubmatch(read(t, path), -1) {
+			packages[m[1]] = append(packages[m[1]], folder)
 		}
-		if strings.HasSuffix(path, "_test.go") {
-			for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)`).FindAllStringSubmatch(read(t, path), -1) {
-				tests[m[1]] = true
-			}
-		}
-		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, page := range pages(t) {
-		for _, m := range regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Z]\\w*)`").FindAllStringSubmatch(read(t, page), -1) {
-			if !tests[m[1]] {
-				t.Errorf("%s: there is no %s", filepath.Base(page), m[1])
+		for _, m := range proofs().FindAllStringSubmatch(read(t, page), -1) {
+			switch in := packages[m[2]]; {
+			case len(in) == 0 || m[1] != "" && !slices.Contains(in, m[1]):
+				t.Errorf("%s: there is no %s", filepath.Base(page), m[0])
+			case m[1] == "" && len(in) > 1:
+				t.Errorf("%s: %s is in %s: name the package", filepath.Base(page), m[0], strings.Join(in, ", "))
 			}
 		}
+		for _, code := range codeOf(t, page) {
+			m := regexp.MustCompile(`-run (Test\w+).* \./(\S+)`).FindStringSubmatch(code)
+			if m != nil && !slices.Contains(packages[m[1]], m[2]) {
+				t.Errorf("%s: %s runs nothing", filepath.Base(page), code)
+			}
+		}
+	}
+}
+
+// The targets of make that a document speaks of are there.
+func TestTargetsExist(t *testing.T) {
+	makefile := "\n" + read(t, "../../Makefile")
+	seen := 0
+	for _, page := range pages(t) {
+		for _, code := range codeOf(t, page) {
+			if m := regexp.MustCompile(`^make ([a-z0-9]+)\b`).FindStringSubmatch(code); m != nil {
+				seen++
+				if !strings.Contains(makefile, "\n"+m[1]+":") {
+					t.Errorf("%s: there is no target for %q", page, code)
+				}
+			}
+		}
+	}
+	if seen < 10 {
+		t.Errorf("only %d targets are spoken of", seen)
 	}
 }
 
