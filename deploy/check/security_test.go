@@ -225,8 +225,14 @@ func TestStartupTaint(t *testing.T) {
 			t.Errorf("the taint keeps %s away", name)
 		}
 	}
+	if mount := remover.spec.AutomountServiceAccountToken; mount == nil || *mount || len(remover.spec.Containers[0].VolumeMounts) > 0 {
+		t.Error("the container that stays can write to nodes")
+	}
 	var steps []string
 	for _, c := range remover.spec.InitContainers {
+		if len(c.VolumeMounts) != 1 || c.VolumeMounts[0].Name != "token" {
+			t.Errorf("%s has no token", c.Name)
+		}
 		steps = append(steps, strings.Join(c.Args, " "))
 	}
 	_, text, _ := strings.Cut(steps[0], "--selector=")

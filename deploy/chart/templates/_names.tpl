@@ -59,3 +59,17 @@ sidecar
 container
 {{- end -}}
 {{- end -}}
+
+{{/* The volume of the token, for those containers of a pod alone that mount it. */}}
+{{- define "nodens.token" -}}
+name: token
+projected:
+  defaultMode: 0444
+  sources:
+  - serviceAccountToken: {path: token, expirationSeconds: 3607}
+  - configMap:
+      name: kube-root-ca.crt
+      items: [{key: ca.crt, path: ca.crt}]
+  - downwardAPI:
+      items: [{path: namespace, fieldRef: {fieldPath: metadata.namespace}}]
+{{- end -}}
