@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/deploy/e2e/cluster"
 )
@@ -62,6 +64,9 @@ func (n *proxied) lifeAndDeath(mode string) {
 	service := map[bool]string{true: byNodens, false: byCoreDNS}[strings.HasPrefix(mode, "mode: service")]
 	n.expect(mode+", alive", map[string]string{"own": byNodens, "Service": service})
 	n.awaitFallback()
+	if service == byNodens {
+		n.expectProbes(mode)
+	}
 	for _, p := range []*space.Process{serve, guard} {
 		p.End(syscall.SIGKILL)
 	}
@@ -204,6 +209,56 @@ func (n *proxied) expect(when string, want map[string]string) {
 			}
 		}
 	}
+}
+
+// expectProbes asks as the guard does over TCP: each address has a socket of its own that
+// answers, that of a Service too.
+func (n *proxied) expectProbes(mode string) {
+	n.t.Helper()
+	for i, own := range n.addresses("own") {
+		at := n.witness(own, own)
+		n.await(fmt.Sprintf("%s: a probe over TCP at %v", mode, n.vips[i]), "another socket", func() string {
+			got := n.witness(own, n.vips[i])
+			if strings.HasPrefix(at, "nodens ") && strings.HasPrefix(got, "nodens ") && got != at {
+				return "another socket"
+			}
+			return fmt.Sprintf("%q, and at %v %q", got, own, at)
+		})
+	}
+}
+
+// probeMark is that of the guard's probes.
+const probeMark = 0x35
+
+// witness is who says to read the connections at an address, to a probe.
+func (n *proxied) witness(from, address netip.Addr) string {
+	said := ""
+	err := n.Try(func() error {
+		dialer := net.Dialer{Timeout: time.Second, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))}
+		dialer.Control = func(_, _ string, raw syscall.RawConn) error {
+			return raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MARK, probeMark) })
+		}
+		conn, err := dialer.Dial("tcp", netip.AddrPortFrom(address, 53).String())
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		query := "\x00\x00\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x06socket\x06nodens\x00\x00\x10\x00\x03"
+		if _, err := conn.Write([]byte("\x00" + string(rune(len(query))) + query)); err != nil {
+			return err
+		}
+		reply := make([]byte, 512)
+		_ = conn.SetReadDeadline(time.Now().Add(time.Second))
+		size, err := conn.Read(reply)
+		if at := strings.LastIndex(string(reply[:size]), "nodens "); at >= 0 {
+			said = string(reply[at:size])
+		}
+		return err
+	})
+	if err != nil {
+		return err.Error()
+	}
+	return said
 }
 
 // awaitFallback waits until the guard has put CoreDNS into the kernel: nodens answers

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/miekg/dns"
 	"golang.org/x/sys/unix"
+
+	"github.com/nodens-dns/nodens/deploy/hostnet"
 )
 
 // ProbeName is asked with class CH and type TXT. Only serve answers it, with
@@ -39,9 +42,9 @@ func parseProbe(text string) (Witness, bool) {
 
 var errStranger = errors.New("somebody else answers")
 
-// network asks over UDP and TCP. Probes carry a mark by which they reach the socket whatever
-// the sets say.
-type network struct{ mark uint32 }
+// network asks over UDP and TCP. Probes of what a state says carry a mark by which they
+// reach the socket whatever the sets say.
+type network struct{ state hostnet.State }
 
 // Witness implements [Asker].
 func (n network) Witness(ctx context.Context, over string, at netip.AddrPort) (Witness, error) {
@@ -79,6 +82,9 @@ func (n network) Answers(ctx context.Context, server netip.AddrPort, name string
 // exchange ends a connection with a reset: the kernel keeps a closed one for a minute.
 func (n network) exchange(ctx context.Context, over string, to netip.AddrPort, query *dns.Msg) (*dns.Msg, error) {
 	dialer := net.Dialer{Control: n.control}
+	if source := n.state.ProbeSource(to.Addr()); over == overTCP && slices.Contains(n.state.Service, to.Addr()) && source.IsValid() {
+		dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(source, 0))
+	}
 	dialed, err := dialer.DialContext(ctx, over, to.String())
 	if err != nil {
 		return nil, err
@@ -106,12 +112,12 @@ func (n network) exchange(ctx context.Context, over string, to netip.AddrPort, q
 }
 
 func (n network) control(_, _ string, raw syscall.RawConn) error {
-	if n.mark == 0 {
+	if n.state.ProbeMark == 0 {
 		return nil
 	}
 	var failed error
 	err := raw.Control(func(fd uintptr) {
-		failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MARK, int(n.mark))
+		failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MARK, int(n.state.ProbeMark))
 	})
 	return errors.Join(err, failed)
 }

@@ -104,7 +104,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.State.Port = hostnet.DefaultPort
 	}
 	if c.Asker == nil {
-		c.Asker = network{mark: c.State.ProbeMark}
+		c.Asker = network{c.State}
 	}
 	if c.Now == nil {
 		began := time.Now()

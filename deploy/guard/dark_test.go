@@ -5,8 +5,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/nodens-dns/nodens/deploy/hostnet"
 )
 
 // The bounds of these tests are wider than what is promised: the machine may be busy
@@ -45,12 +43,10 @@ func TestServeDies(t *testing.T) {
 		second.signal(t, syscall.SIGUSR2)
 		until(t, "no socket frozen, pod", n.pod, serves, wide)
 
-		if mode, _ := setting(); mode == hostnet.LinkLocal { // those of a Service are not asked
-			second.signal(t, syscall.SIGHUP)
-			until(t, "one of three that accept connections frozen, pod", n.pod, behind, wide)
-			second.signal(t, syscall.SIGUSR2)
-			until(t, "all accept connections, pod", n.pod, serves, wide)
-		}
+		second.signal(t, syscall.SIGHUP)
+		until(t, "one of three that accept connections frozen, pod", n.pod, behind, wide)
+		second.signal(t, syscall.SIGUSR2)
+		until(t, "all accept connections, pod", n.pod, serves, wide)
 
 		// A successor comes and the predecessor leaves: nothing changes for anybody.
 		third := n.start(t, n.Space, true, "serve", n.folder, "three", 1)

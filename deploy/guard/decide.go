@@ -51,6 +51,9 @@ func (o outcome) and(tcp outcome) outcome {
 type place struct {
 	addr  netip.Addr
 	heard map[string]time.Duration // by instance: when it answered last
+	// reached says that a probe over TCP was answered. At the address of a Service
+	// silence says nothing before: somebody else's rules may be in the way.
+	reached bool
 
 	silent, calm int // rounds in a row
 	stuck        bool

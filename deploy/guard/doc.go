@@ -21,6 +21,10 @@
 // the source port changes with every probe, so that the kernel picks every socket in
 // turn.
 //
+// Over TCP a probe reaches the address of a Service from an own address, and untracked,
+// past the rules of kube-proxy. Rules of others may be in its way: until one was answered
+// there, silence over TCP says nothing.
+//
 // # What is decided
 //
 //   - alive: a place is renewed in the set alive after each answer of an instance that

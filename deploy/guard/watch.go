@@ -40,9 +40,8 @@ func (l *loop) startRound(ctx context.Context) {
 }
 
 // questions has one for each place over UDP, in their order, and after these one over
-// TCP where somebody listens, except at the addresses of a Service: a connection from
-// here to one of them is led to another address, beside kube-proxy's rules. Sockets of
-// an instance that leaves are not expected to answer.
+// TCP where somebody listens and it can be asked. Sockets of an instance that leaves are
+// not expected to answer.
 func (l *loop) questions() []question {
 	var udp, tcp []question
 	for i, p := range l.places {
@@ -50,11 +49,16 @@ func (l *loop) questions() []question {
 		q := question{place: i, over: overUDP, at: at, expect: l.expected(at, func(s *session) []Socket { return s.sockets })}
 		q.bound = len(q.expect) > 0 || listenedAt(at)
 		udp = append(udp, q)
-		if expect := l.expected(at, func(s *session) []Socket { return s.tcp }); len(expect) > 0 && !l.isService(p.addr) {
+		if expect := l.expected(at, func(s *session) []Socket { return s.tcp }); len(expect) > 0 && l.asksTCP(p.addr) {
 			tcp = append(tcp, question{place: i, over: overTCP, at: at, expect: expect, bound: true})
 		}
 	}
 	return append(udp, tcp...)
+}
+
+// asksTCP tells whether a probe over TCP reaches an address.
+func (l *loop) asksTCP(a netip.Addr) bool {
+	return !l.isService(a) || l.state.ProbeSource(a).IsValid()
 }
 
 // expected are the sockets at an address that should answer.
@@ -71,11 +75,12 @@ func (l *loop) expected(at netip.AddrPort, of func(s *session) []Socket) []Witne
 }
 
 // heard takes in an answer: packets born here may come again. That a connection is
-// taken says nothing of them.
+// taken says nothing of them, but that it can be.
 func (l *loop) heard(q *question, w Witness) {
 	p, now := l.places[q.place], l.now()
 	l.counts.Answers++
 	if q.over != overUDP {
+		p.reached = p.reached || slices.Contains(q.expect, w)
 		return
 	}
 	p.heard[w.Instance] = now
@@ -90,8 +95,9 @@ func (l *loop) judge(questions []question, outcomes []outcome) {
 	l.probing = false
 	l.counts.Rounds++
 	for i := len(l.places); i < len(questions); i++ {
-		at := questions[i].place
-		outcomes[at] = outcomes[at].and(outcomes[i])
+		if at := questions[i].place; l.places[at].reached || !l.isService(l.places[at].addr) {
+			outcomes[at] = outcomes[at].and(outcomes[i])
+		}
 	}
 	for i, p := range l.places {
 		if !p.round(outcomes[i]) {

@@ -45,6 +45,7 @@ func (b builder) chains() []chain {
 		}
 		arrive.rules = append(arrive.rules, queries(udp(), "arrive"))
 		leave.rules = append(leave.rules, b.refusals(f), b.replies(f), queries(udp(), "leave"))
+		leave.rules = append(leave.rules, b.probes(f)...)
 		steer.rules = append(steer.rules, queries(tcp(), "steer_tcp"), queries(udp(), "steer_udp"))
 		send.rules = append(send.rules, queries(tcp(), "send_tcp"), queries(udp(), "send_udp"))
 		hide.rules = append(hide.rules, b.hide(f)...)
@@ -107,6 +108,23 @@ func (b builder) replies(f family) rule {
 	return rule{from(f, "listen"+f.digit), sport(udp(), b.Port), b.delivered(), accept()}
 }
 
+// probes lets those over TCP reach the address of a Service: what is not tracked is no new
+// connection, which kube-proxy in nftables mode would reject. Replies are told by where
+// they go, since connections of others come from the Service's address itself.
+func (b builder) probes(f family) []rule {
+	var rules []rule
+	if b.serves(f) {
+		if source := b.ProbeSource(f.addrs(b.Service)[0]); source.IsValid() {
+			service := "service" + f.digit
+			rules = []rule{
+				{to(f, service), dport(tcp(), b.Port), marked(b.ProbeMark), untracked(), accept()},
+				{from(f, service), toAddr(f, source), sport(tcp(), b.Port), untracked(), accept()},
+			}
+		}
+	}
+	return rules
+}
+
 // exempt lets our own upstream packets pass as if we were not there.
 func (b builder) exempt() []rule {
 	var rules []rule
@@ -156,7 +174,7 @@ func (b builder) steerTCP(f family) chain {
 func (b builder) sendTCP(f family) chain {
 	c := chain{name: "send_tcp" + f.digit, rules: b.exempt()}
 	if b.ProbeMark != 0 {
-		c.rules = append(c.rules, b.staysHere(f, marked(b.ProbeMark))...)
+		c.rules = append(c.rules, rule{marked(b.ProbeMark), accept()})
 	}
 	c.rules = append(c.rules, rule{to(f, Bypass.name(f)), goes(counterName(tcp(), f))})
 	c.rules = append(c.rules, b.staysHere(f, to(f, Alive.name(f)))...)

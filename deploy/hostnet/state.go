@@ -109,6 +109,18 @@ func (s State) listen() []netip.Addr {
 	return sorted(slices.Concat(s.Own, s.Service))
 }
 
+// ProbeSource is the address that a probe over TCP has to come from to reach an address
+// of a Service: any other connection from here to it is led to an own address, beside
+// kube-proxy's rules. Not valid: there is none.
+func (s State) ProbeSource(service netip.Addr) netip.Addr {
+	for _, a := range sorted(s.Own) {
+		if s.ProbeMark != 0 && a.Is4() == service.Unmap().Is4() {
+			return a
+		}
+	}
+	return netip.Addr{}
+}
+
 // Validate returns every mistake in s, or nil.
 func (s State) Validate() error {
 	s = s.filled()

@@ -164,3 +164,20 @@ func held(t *testing.T, h host, want ...hostnet.Hold) {
 		t.Errorf("held (-want +got):\n%s", diff)
 	}
 }
+
+func TestProbeSource(t *testing.T) {
+	both := hostnet.State{Own: addrs("fd00::2", "fd00::1", "169.254.20.11", "169.254.20.10"), ProbeMark: 1}
+	four, unmarked := both, both
+	four.Own, unmarked.ProbeMark = both.Own[2:], 0
+	for _, c := range []struct {
+		state         hostnet.State
+		service, want string
+	}{
+		{both, "10.96.0.10", "169.254.20.10"}, {both, "::ffff:10.96.0.10", "169.254.20.10"}, {both, "fd10::a", "fd00::1"},
+		{four, "fd10::a", "invalid IP"}, {unmarked, "10.96.0.10", "invalid IP"}, {hostnet.State{ProbeMark: 1}, "10.96.0.10", "invalid IP"},
+	} {
+		if got := c.state.ProbeSource(addrs(c.service)[0]).String(); got != c.want {
+			t.Errorf("to %s: from %s, want %s", c.service, got, c.want)
+		}
+	}
+}

@@ -67,6 +67,14 @@ func to(f family, set string) term {
 	}
 }
 
+// toAddr matches packets to an address.
+func toAddr(f family, a netip.Addr) term {
+	return term{
+		text:  fmt.Sprintf("%s daddr %v", f.ip, a),
+		exprs: append(isFamily(f), network(f.dst, f.size()), equal(a.AsSlice())),
+	}
+}
+
 // from matches packets whose source is in a set.
 func from(f family, set string) term {
 	return term{
