@@ -58,11 +58,26 @@ type todo struct {
 	kept                    map[string]bool
 }
 
+// The waits between the tries to connect. A guard that starts with us is there after a
+// moment, and until it knows the servers the kernel has none to fall back to.
 const (
+	connectSoon  = 10 * time.Millisecond
 	connectAgain = 100 * time.Millisecond
-	connectSlow  = time.Second // after some failures
-	quickTries   = 50
+	connectSlow  = time.Second
+	soonTries    = 100
+	quickTries   = 150
 )
+
+// connectWait is the wait after so many failures in a row.
+func connectWait(failures int) time.Duration {
+	switch {
+	case failures <= soonTries:
+		return connectSoon
+	case failures <= quickTries:
+		return connectAgain
+	}
+	return connectSlow
+}
 
 // NewClient makes a Client; it connects inside Run.
 func NewClient(cfg ClientConfig) *Client {
@@ -161,13 +176,9 @@ func (c *Client) Run(ctx context.Context) error {
 			c.cfg.Log.Warn("there is no connection to the guard: DNS is served all the same, and it is tried again",
 				zap.String("socket", c.cfg.Socket), zap.Error(err))
 		}
-		wait := connectAgain
-		if failures > quickTries {
-			wait = connectSlow
-		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(wait):
+		case <-time.After(connectWait(failures)):
 		}
 	}
 	return nil
