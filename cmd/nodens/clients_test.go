@@ -24,6 +24,9 @@ import (
 // TestMain lets a test start this very binary as the daemon, or as a program
 // that looks up a name.
 func TestMain(m *testing.M) {
+	if os.Getenv("NODENS_TEST_NO_NETFILTER") != "" {
+		panic(withoutNetfilter())
+	}
 	if os.Getenv("NODENS_TEST_MAIN") != "" {
 		main()
 	}

@@ -99,11 +99,12 @@ func (r *guardRun) run(ctx context.Context) error {
 	return err
 }
 
-// tellReadiness says once that the node is as it should be, or another guard's.
+// tellReadiness says once that the guard has done what it can for the node: serve, which
+// is started after it, is of use also on a kernel that lacks something.
 func tellReadiness(ctx context.Context, g *guard.Guard, getenv func(string) string) error {
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
-	for status := g.Status(); !status.Owner || status.Problem != ""; status = g.Status() {
+	for !g.Status().Owner {
 		select {
 		case <-ctx.Done():
 			return nil

@@ -37,9 +37,11 @@
 // # What the kernel must have
 //
 // nf_tables with the inet family, nft_socket, nft_hash, nft_nat and nft_masq, all of
-// it in 5.10 and later, and the capability NET_ADMIN.
+// it in 5.10 and later, and the capability NET_ADMIN. Where a part is missing, or
+// nf_tables itself, there is no table and no fallback; link and addresses are put all
+// the same.
 //
 // # Goroutines
 //
-// Only Host.Watch starts any, four, and waits for them before it returns.
+// Only Host.Watch starts any, at most five, and waits for them before it returns.
 package hostnet

@@ -31,19 +31,24 @@ type Host struct {
 	settled bool       // an Apply of ours has looked after the connection tracking
 }
 
-// New opens the host. It changes nothing yet. Close it after use.
+// New opens the host. It changes nothing yet. Close it after use. A kernel without
+// netfilter will do: it has links and addresses.
 func New(cfg Config) (*Host, error) {
-	var handle *netlink.Handle
-	var err error
-	if cfg.NetNS == 0 {
-		handle, err = netlink.NewHandle(unix.NETLINK_ROUTE, unix.NETLINK_NETFILTER)
-	} else {
-		handle, err = netlink.NewHandleAt(netns.NsHandle(cfg.NetNS), unix.NETLINK_ROUTE, unix.NETLINK_NETFILTER)
+	handle, err := cfg.open(unix.NETLINK_NETFILTER, unix.NETLINK_ROUTE)
+	if hasNoTables(err) {
+		handle, err = cfg.open(unix.NETLINK_ROUTE)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("netlink cannot be opened: %w", err)
 	}
 	return &Host{netns: cfg.NetNS, nl: handle}, nil
+}
+
+func (c Config) open(families ...int) (*netlink.Handle, error) {
+	if c.NetNS == 0 {
+		return netlink.NewHandle(families...)
+	}
+	return netlink.NewHandleAt(netns.NsHandle(c.NetNS), families...)
 }
 
 // Close gives back the sockets. What was applied stays in force.
@@ -55,6 +60,20 @@ func (h *Host) nft() (*nftables.Conn, error) {
 		return nil, fmt.Errorf("nftables cannot be opened: %w", err)
 	}
 	return conn, nil
+}
+
+// hasNoTables tells whether err is what a kernel without nf_tables says: it does not know
+// this netlink at all, or nobody there who takes these messages.
+func hasNoTables(err error) bool {
+	return errors.Is(err, unix.EPROTONOSUPPORT) || errors.Is(err, unix.EINVAL)
+}
+
+// orNone is a list of what is in nf_tables, which is empty where the kernel has none.
+func orNone[T any](list []T, err error) ([]T, error) {
+	if hasNoTables(err) {
+		return nil, nil
+	}
+	return list, err
 }
 
 // explained adds what to do to an error of the kernel.
@@ -73,7 +92,7 @@ func explained(what string, err error) error {
 // notTaken is explained for a table that is not there yet. A kernel calls an expression, or
 // a kind of chain, that it does not know "not found".
 func notTaken(what string, err error) error {
-	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EOPNOTSUPP) {
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EPROTONOSUPPORT) {
 		return fmt.Errorf("%s: this kernel lacks a part of what is needed (nf_tables with inet and nat, nft_socket with wildcard, nft_hash, nft_masq; 5.10 or later can have all of it): %w", what, err)
 	}
 	return explained(what, err)

@@ -58,7 +58,7 @@ func (h *Host) leftovers(s State) (leftovers, error) {
 }
 
 func (l *leftovers) readRules(conn *nftables.Conn, family nftables.TableFamily, known []netip.Addr) error {
-	chains, err := conn.ListChainsOfTableFamily(family)
+	chains, err := orNone(conn.ListChainsOfTableFamily(family))
 	if err != nil {
 		return err
 	}

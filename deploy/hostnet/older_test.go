@@ -2,13 +2,17 @@ package hostnet_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/nodens-dns/nodens/bench/space"
+	"github.com/nodens-dns/nodens/deploy/hostnet"
 )
 
 // lacking is a kernel that does not know a word of nft: for a word that no kernel knows
@@ -88,5 +92,50 @@ func TestWithoutIPv6(t *testing.T) {
 	n.apply(t, alone)
 	if again := n.apply(t, alone); len(again.Changed) > 0 {
 		t.Errorf("the second time: %q", again.Changed)
+	}
+}
+
+// TestWithoutNetfilter: a node whose kernel has nothing of netfilter has its link and its
+// addresses, is told in one sentence what it cannot have, and is cleaned up.
+func TestWithoutNetfilter(t *testing.T) {
+	s := space.New(t)
+	err := s.Try(func() error {
+		if err := space.DenyNetfilter(); err != nil {
+			return err
+		}
+		host, err := hostnet.New(hostnet.Config{})
+		if err != nil {
+			return err
+		}
+		defer host.Close()
+		_, applied := host.Apply(linkLocal())
+		for what, err := range map[string]error{"Try": host.Try(linkLocal()), "Apply": applied} {
+			if err == nil || !strings.Contains(err.Error(), "this kernel lacks a part of what is needed") || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		found, err := host.Read(linkLocal())
+		if want := []string{"table nodens_v1: missing"}; err != nil || !slices.Equal(found.Missing(linkLocal()), want) {
+			t.Errorf("it lacks %q, %v, want %q", found.Missing(linkLocal()), err, want)
+		}
+		if others, err := host.Others(); err != nil || len(others.Proxies)+len(others.Firewalls) > 0 {
+			t.Errorf("others: %+v, %v", others, err)
+		}
+		if err := host.Hold(hostnet.Alive, time.Second, addrs(own4)...); err == nil {
+			t.Error("a set without a table")
+		}
+		over, end := context.WithCancel(t.Context())
+		end()
+		if err := host.Watch(over, func() {}); err != nil {
+			t.Errorf("watch: %v", err)
+		}
+		_, err = host.Cleanup(linkLocal())
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if links := s.Run(t, "ip", "-o", "link", "show"); strings.Contains(links, "nodens") {
+		t.Errorf("after the clean-up:\n%s", links)
 	}
 }

@@ -35,7 +35,7 @@ func (h *Host) Others() (o Others, err error) {
 		return o, err
 	}
 	for _, family := range []nftables.TableFamily{nftables.TableFamilyIPv4, nftables.TableFamilyIPv6, nftables.TableFamilyINet} {
-		chains, err := conn.ListChainsOfTableFamily(family)
+		chains, err := orNone(conn.ListChainsOfTableFamily(family))
 		if err != nil {
 			return o, explained("the chains of nft cannot be read", err)
 		}

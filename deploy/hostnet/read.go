@@ -49,7 +49,7 @@ func (h *Host) read(link string) (found Found, err error) {
 }
 
 func (h *Host) readTables(conn *nftables.Conn, found *Found) error {
-	tables, err := conn.ListTablesOfFamily(nftables.TableFamilyINet)
+	tables, err := orNone(conn.ListTablesOfFamily(nftables.TableFamilyINet))
 	if err != nil {
 		return err
 	}

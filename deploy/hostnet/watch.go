@@ -24,22 +24,30 @@ func (h *Host) Watch(ctx context.Context, changed func()) error {
 	if err != nil {
 		return err
 	}
+	matters := map[*netlink.Conn]func(netlink.Message) bool{routes: func(netlink.Message) bool { return true }}
 	tables, err := h.listen(unix.NETLINK_NETFILTER, unix.NFNLGRP_NFTABLES)
-	if err != nil {
+	switch {
+	case err == nil:
+		matters[tables] = aboutTable
+	case !hasNoTables(err): // else there is nothing to watch
 		return errors.Join(err, routes.Close())
 	}
 	wake := make(chan struct{}, 1)
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return receive(ctx, routes, wake, func(netlink.Message) bool { return true }) })
-	group.Go(func() error { return receive(ctx, tables, wake, aboutTable) })
-	group.Go(func() error {
-		<-ctx.Done()
-		// A deadline in the past ends a read; the descriptors stay until all is read.
-		past := time.Unix(1, 0)
-		return errors.Join(routes.SetReadDeadline(past), tables.SetReadDeadline(past))
-	})
+	for conn, matters := range matters {
+		group.Go(func() error { return receive(ctx, conn, wake, matters) })
+		group.Go(func() error {
+			<-ctx.Done()
+			// A deadline in the past ends a read; the descriptors stay until all is read.
+			return conn.SetReadDeadline(time.Unix(1, 0))
+		})
+	}
 	group.Go(func() error { report(ctx, wake, changed); return nil })
-	return errors.Join(group.Wait(), routes.Close(), tables.Close())
+	err = group.Wait()
+	for conn := range matters {
+		err = errors.Join(err, conn.Close())
+	}
+	return err
 }
 
 func (h *Host) listen(family int, groups ...uint32) (*netlink.Conn, error) {
