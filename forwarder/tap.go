@@ -26,6 +26,7 @@ type Event struct {
 	Client netip.AddrPort
 	Proto  Proto
 	Type   wire.Type
+	Class  wire.Class
 	// Source and RCode are of the reply; RCode is NoReply without one.
 	Source Source
 	RCode  wire.RCode
@@ -178,7 +179,7 @@ func (f *Forwarder) watch(q *question, zone uint8, a answer, rcode wire.RCode) {
 func (f *Forwarder) show(list []*Tap, q *question, zone uint8, a answer, rcode wire.RCode) {
 	now := f.now()
 	e := Event{
-		At: now, Client: q.from.Client, Proto: q.from.Proto, Type: q.Type, Source: a.source, RCode: rcode,
+		At: now, Client: q.from.Client, Proto: q.from.Proto, Type: q.Type, Class: q.Class, Source: a.source, RCode: rcode,
 		Ruling: q.ruling, Route: f.table.routeIndex(f.table.zones[zone]), Took: max(0, now-q.from.Received),
 	}
 	if a.entry != nil {

@@ -35,7 +35,11 @@ func seen(tap *forwarder.Tap) (lines []string) {
 		if e.RCode != forwarder.NoReply {
 			rcode = dns.RcodeToString[int(e.RCode)]
 		}
-		lines = append(lines, string(wire.AppendText(nil, e.Name()))+" "+dns.Type(e.Type).String()+" "+source+" "+rcode)
+		kind := dns.Type(e.Type).String()
+		if e.Class != wire.ClassIN {
+			kind = dns.Class(e.Class).String() + " " + kind
+		}
+		lines = append(lines, string(wire.AppendText(nil, e.Name()))+" "+kind+" "+source+" "+rcode)
 	}
 	return lines
 }
@@ -45,7 +49,8 @@ func TestTap(t *testing.T) {
 	r := newRig(t, dnstest.Addresses(1), gated(t, access.Config{Deny: []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")}}),
 		func(c *forwarder.Config) { c.Taps = taps })
 	a, aaaa := dnstest.Question("A.test.", dns.TypeA), dnstest.Question("b.test.", dns.TypeAAAA)
-	local := dnstest.Question("x.invalid.", dns.TypeA)
+	local, chaos := dnstest.Question("x.invalid.", dns.TypeA), dnstest.Question("x.test.", dns.TypeA)
+	chaos.Question[0].Qclass = dns.ClassCHAOS
 	r.exchange(a, forwarder.UDP) // nobody watches yet
 	all := open(t, taps, forwarder.Filter{})
 	below := open(t, taps, forwarder.Filter{Below: []byte("\x01a\x04test\x00")})
@@ -57,6 +62,7 @@ func TestTap(t *testing.T) {
 	r.exchange(a, forwarder.UDP)
 	r.exchange(aaaa, forwarder.TCP)
 	r.exchange(local, forwarder.UDP)
+	r.exchange(chaos, forwarder.UDP)
 	r.Lookup(make([]byte, 0, 4096), dnstest.Pack(t, a), client("10.9.0.1", forwarder.UDP))
 	r.server.Script(dnstest.Silent)
 	r.exchange(dnstest.Question("c.test.", dns.TypeA), forwarder.UDP)
@@ -65,7 +71,7 @@ func TestTap(t *testing.T) {
 		want []string
 	}{
 		"all": {all, []string{
-			"A.test. A hit NOERROR", "b.test. AAAA miss NOERROR", "x.invalid. A local NXDOMAIN",
+			"A.test. A hit NOERROR", "b.test. AAAA miss NOERROR", "x.invalid. A local NXDOMAIN", "x.test. CH A local REFUSED",
 			"A.test. A turned away REFUSED", "c.test. A failure SERVFAIL",
 		}},
 		"a name":    {below, []string{"A.test. A hit NOERROR", "A.test. A turned away REFUSED"}},

@@ -56,6 +56,14 @@ func typeOf(text string) (wire.Type, error) {
 
 func typeText(t wire.Type) string { return dns.Type(t).String() }
 
+// classText is the name of a class; "" for IN, which goes without saying.
+func classText(c wire.Class) string {
+	if c == wire.ClassIN {
+		return ""
+	}
+	return dns.Class(c).String()
+}
+
 func textOf(name []byte) string { return string(wire.AppendText(nil, name)) }
 
 // answerJSON sends a report, or tells what is wrong with the request.

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/miekg/dns"
+
 	"github.com/nodens-dns/nodens/bench/space"
 )
 
@@ -150,12 +152,15 @@ func TestTailCommand(t *testing.T) {
 	up := newScripted(t, 7, 0)
 	h := serve(t, fmt.Sprintf("listen: [127.0.0.1:0]\nclients: {queriesPerSecond: 1000000}\nroutes: [{zones: [.], servers: [%q]}]\n", up.address))
 	address := admin(t, h)
+	chaos := new(dns.Msg).SetQuestion("version.bind.", dns.TypeTXT)
+	chaos.Question[0].Qclass = dns.ClassCHAOS
 	for name, test := range map[string]struct {
 		args string
 		want []string
 		not  string
 	}{
-		"all": {"-n 6", []string{"TIME", "  miss external   NOERROR ", "  hit external    NOERROR ", "a.example.", "A      B.a.example. (TCP)", "127.0.0.1:", " µs"}, ""},
+		"all":           {"-n 6", []string{"TIME", "  miss external   NOERROR ", "  hit external    NOERROR ", "a.example.", "A      B.a.example. (TCP)", "127.0.0.1:", " µs"}, ""},
+		"another class": {"-n 1 -o json version.bind", []string{`"name":"version.bind.","type":"TXT","class":"CH","rcode":"REFUSED"`}, ""},
 		// The other name comes twice as well.
 		"a name, as JSON": {"-n 4 -o json .a.example", []string{`"rcode":"NOERROR","from":"hit","tier":"external"`, `"name":"a.example."`}, "c.example"},
 		"misses":          {"-n 1 -from miss -rcode noerror -type a -client 127.0.0.0/8", []string{"miss external"}, " hit "},
@@ -175,6 +180,9 @@ func TestTailCommand(t *testing.T) {
 				ask(t, "udp", h.address(0), "c.example.", 0)
 				ask(t, "udp", h.address(0), "a.example.", 0)
 				ask(t, proto, h.address(0), "B.a.example.", 0)
+			}
+			if _, _, err := (&dns.Client{Timeout: patience}).Exchange(chaos, h.address(0).String()); err != nil {
+				t.Error(err)
 			}
 			if status := <-ended; status != 0 {
 				t.Errorf("status %d", status)
@@ -248,14 +256,16 @@ func TestTailLines(t *testing.T) {
 	lines := `{"at":"2026-01-02T03:04:05.6Z","client":"10.0.0.7:4242","proto":"udp","name":"a.example.","type":"A","from":"limited","tookMicroseconds":12}
 {"at":"2026-01-02T03:04:05.7Z","leftOut":1234}
 {"at":"2026-01-02T03:04:06Z","client":"[2001:db8::1]:53","proto":"tcp","name":"b.example.","type":"AAAA","rcode":"SERVFAIL","from":"failure","tookMicroseconds":2500000}
+{"at":"2026-01-02T03:04:07Z","client":"10.0.0.7:4242","proto":"udp","name":"c.example.","type":"A","class":"CH","rcode":"REFUSED","from":"local","tookMicroseconds":12}
 `
-	if err := printTail(&text, strings.NewReader(lines), false, 2); err != nil {
+	if err := printTail(&text, strings.NewReader(lines), false, 3); err != nil {
 		t.Error(err)
 	}
 	want := `TIME          FROM            RCODE          TOOK  CLIENT                     TYPE   NAME
 03:04:05.600  limited         no reply      12 µs  10.0.0.7:4242              A      a.example.
 03:04:05.700  ... 1 234 queries left out: more than can be shown; narrow the filter
 03:04:06.000  failure         SERVFAIL     2.50 s  [2001:db8::1]:53           AAAA   b.example. (TCP)
+03:04:07.000  local           REFUSED       12 µs  10.0.0.7:4242              CH A   c.example.
 `
 	var got []string
 	for line := range strings.SplitSeq(strings.ReplaceAll(text.String(), "\u202f", " "), "\n") {

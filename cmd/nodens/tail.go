@@ -32,6 +32,7 @@ type tailLine struct {
 	Proto   string    `json:"proto,omitempty"`
 	Name    string    `json:"name,omitempty"`
 	Type    string    `json:"type,omitempty"`
+	Class   string    `json:"class,omitempty"` // other than IN
 	RCode   string    `json:"rcode,omitempty"` // "" without a reply
 	From    string    `json:"from,omitempty"`  // hit, stale, miss, local, failure, denied or limited
 	Tier    string    `json:"tier,omitempty"`  // of the server that the answer is of
@@ -102,12 +103,12 @@ func (d *daemon) sendTail(out *tailOutput, tap *forwarder.Tap) error {
 func (d *daemon) tailLine(e *forwarder.Event) tailLine {
 	l := tailLine{
 		At: d.started.Add(e.At), Client: e.Client.String(), Proto: protoName(int(e.Proto)),
-		Name: textOf(e.Name()), Type: typeText(e.Type), RCode: rcodeName(int(e.RCode)), From: sourceName(e.Source),
+		Name: textOf(e.Name()), Type: typeText(e.Type), Class: classText(e.Class), RCode: rcodeName(int(e.RCode)), From: sourceName(e.Source),
 		Took: float64(e.Took) / float64(time.Microsecond),
 	}
 	switch {
 	case len(e.Name()) == 0:
-		l.Name, l.Type = "", "" // it could not be read
+		l.Name, l.Type, l.Class = "", "", "" // it could not be read
 	case e.RCode == forwarder.NoReply:
 		l.RCode = ""
 	}

@@ -107,8 +107,9 @@ func (l *tailLine) print(w io.Writer) error {
 	if l.Proto == "tcp" {
 		proto = "(TCP)"
 	}
+	kind := strings.TrimSpace(l.Class + " " + l.Type)
 	took := time.Duration(l.Took * float64(time.Microsecond))
-	_, err := fmt.Fprintf(w, tailFormat, at, from, rcode, roundTook(took), l.Client, l.Type, l.Name, proto)
+	_, err := fmt.Fprintf(w, tailFormat, at, from, rcode, roundTook(took), l.Client, kind, l.Name, proto)
 	return err
 }
 
