@@ -115,7 +115,7 @@ type serverReport struct {
 
 type listenReport struct {
 	Address     string   `json:"address"`
-	UDP         uint64   `json:"udpQueries"`
+	UDP         uint64   `json:"udpQueries"` // of clients, answered
 	TCP         uint64   `json:"tcpQueries"`
 	UDPMisses   int      `json:"udpMisses"` // in flight
 	TCPMisses   int      `json:"tcpMisses"`
@@ -161,7 +161,7 @@ func newReport(s *snapshot, now, before totals) report {
 		}
 	}
 	for i := range s.Listens {
-		r.Listens = append(r.Listens, newListenReport(&s.Listens[i], s.Config.Limits))
+		r.Listens = append(r.Listens, s.listenReport(i))
 	}
 	return r
 }
@@ -279,9 +279,10 @@ func (s serverReport) Says() string {
 	return fmt.Sprintf("%s/%s: %s", cmp.Or(s.Node, "?"), cmp.Or(s.Zone, "?"), cmp.Or(strings.Join(s.Conditions, ", "), "no condition"))
 }
 
-func newListenReport(l *listenSnapshot, limits LimitsConfig) listenReport {
+func (s *snapshot) listenReport(i int) listenReport {
+	l, limits := &s.Listens[i], &s.Config.Limits
 	r := listenReport{
-		Address: l.Address.String(), UDP: l.UDP.Received, TCP: l.TCP.Received,
+		Address: l.Address.String(), UDP: s.requests(i, forwarder.UDP), TCP: s.requests(i, forwarder.TCP),
 		UDPMisses: l.UDP.InFlight, TCPMisses: l.TCP.InFlight, MissesLimit: limits.MissesInFlight,
 		Connections: l.TCP.Connections, ConnsLimit: limits.TCPConnections,
 	}
@@ -307,6 +308,19 @@ func newListenReport(l *listenSnapshot, limits LimitsConfig) listenReport {
 		}
 	}
 	return r
+}
+
+// requests are the queries of clients that were answered at a listen address. The
+// guard's probes are not among them, which its sockets count as well.
+func (s *snapshot) requests(listen int, over forwarder.Proto) (n uint64) {
+	for i := range s.Forwarder.Zones {
+		if z := &s.Forwarder.Zones[i]; z.Listener == listen {
+			for family := range z.Requests[over] {
+				n += sumOf(z.Requests[over][family][:])
+			}
+		}
+	}
+	return n
 }
 
 // Since is the time for which queries are counted, in words. Another set of zones

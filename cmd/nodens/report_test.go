@@ -1,11 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/miekg/dns"
 
+	"github.com/nodens-dns/nodens/deploy/guard"
 	"github.com/nodens-dns/nodens/forwarder/upstream"
 	"github.com/nodens-dns/nodens/topology"
 	"github.com/nodens-dns/nodens/topology/kube"
@@ -143,4 +146,29 @@ func TestWhyOfAServer(t *testing.T) {
 	if got := r.serverReport(&r.Servers.Targets[0], 0).Why; got != "" {
 		t.Errorf("a server without distance: %q", got)
 	}
+}
+
+// The guard's probes are nobody's queries: a node without clients shows none.
+func TestProbesAreNoQueries(t *testing.T) {
+	up := newScripted(t, 7, 0)
+	h := serve(t, fmt.Sprintf("listen: [127.0.0.1:0]\nroutes: [{zones: [.], servers: [%q]}]\n", up.address))
+	probe := new(dns.Msg).SetQuestion(guard.ProbeName, dns.TypeTXT)
+	probe.Question[0].Qclass = dns.ClassCHAOS
+	for _, proto := range []string{"udp", "tcp", "udp"} {
+		client := &dns.Client{Net: proto, Timeout: patience}
+		if reply, _, err := client.Exchange(probe, h.address(0).String()); err != nil || len(reply.Answer) != 1 {
+			t.Fatalf("a probe over %s: %v, %v", proto, reply, err)
+		}
+	}
+	shows := func(udp, tcp uint64) {
+		t.Helper()
+		if got := h.report().Listens[0]; got.UDP != udp || got.TCP != tcp {
+			t.Errorf("%d queries over UDP and %d over TCP, want %d and %d", got.UDP, got.TCP, udp, tcp)
+		}
+	}
+	shows(0, 0)
+	for _, proto := range []string{"udp", "tcp", "udp"} {
+		ask(t, proto, h.address(0), "a.example.", 0)
+	}
+	shows(2, 1)
 }
