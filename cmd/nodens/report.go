@@ -36,12 +36,6 @@ type report struct {
 	Clients *clientsReport `json:"clients,omitempty"`
 }
 
-// hostReport is about the node around the daemon; there is none in mode none.
-type hostReport struct {
-	Mode  string `json:"mode"`
-	Guard string `json:"guard"` // how things stand with it, in words
-}
-
 type configReport struct {
 	Path   string    `json:"path"`
 	Hash   string    `json:"hash"` // SHA-512 of the file in force
@@ -142,10 +136,7 @@ func newReport(s *snapshot, now, before totals) report {
 		Config: configReport{Path: s.Config.Path, Hash: s.Reload.Hash, Loaded: s.Reload.Good, Failed: s.Reload.Failed, Notes: s.Config.Notes},
 		Rates:  newRates(now, before),
 		Cache:  cacheReport{Bytes: s.Cache.Bytes, Limit: s.Cache.Limit},
-		Memory: memoryReport(s.Memory), Clients: s.clientsReport(),
-	}
-	if s.Guard != nil {
-		r.Host = &hostReport{Mode: s.Config.Host.Mode, Guard: guardWords(s.Guard)}
+		Memory: memoryReport(s.Memory), Clients: s.clientsReport(), Host: s.hostReport(),
 	}
 	if s.Reload.Err != nil {
 		r.Config.Error = s.Reload.Err.Error()

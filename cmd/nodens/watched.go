@@ -167,21 +167,6 @@ func (s guardStore) Save(data []byte) error {
 	return nil
 }
 
-// guardWords says how things stand with the guard.
-func guardWords(s *guard.ClientStatus) string {
-	switch {
-	case !s.Connected:
-		return "no connection to the guard"
-	case !s.State.Owner:
-		return "the guard waits for another one on this node"
-	case !s.State.Applied:
-		return "the guard cannot set up the node: its log says why"
-	case len(s.State.Bypass) > 0:
-		return fmt.Sprintf("queries to %v go past this daemon", s.State.Bypass)
-	}
-	return "guarded"
-}
-
 // notify tells systemd, or whoever else started us and waits at NOTIFY_SOCKET. That
 // nobody hears it changes nothing.
 func notify(getenv func(string) string, state string) {

@@ -243,6 +243,27 @@ func TestCrashLoop(t *testing.T) {
 	})
 }
 
+// TestServeHears why there is no fallback, and since when queries go past it, also
+// while it says nothing itself.
+func TestServeHears(t *testing.T) {
+	h := newHouse(t, t.TempDir(), nil)
+	h.ask.change(func(f *fakeAsker) { f.instance, f.behind = "one", false })
+	client, _ := h.serve(t, "one")
+	state := func() guard.SessionState { return client.Status().State }
+	client.Sockets(sockets(), nil)
+	eventually(t, "no servers", wide, func() bool { return strings.HasPrefix(state().Fallback, "no server is known for UDP queries") })
+	client.Publish(tableOf("10.1.0.53:53"))
+	eventually(t, "silent servers", wide, func() bool { return state().Fallback == "none of the servers answers" })
+	if s := state(); len(s.Bypass) > 0 || !s.BypassSince.IsZero() {
+		t.Errorf("before any bypass: %+v", s)
+	}
+	h.ask.change(func(f *fakeAsker) { f.mute, f.behind = true, true })
+	eventually(t, "a bypass", wide, func() bool { s := state(); return s.Fallback == "" && len(s.Bypass) == 1 && !s.BypassSince.IsZero() })
+	began := state().BypassSince
+	h.ask.change(func(f *fakeAsker) { f.mute = false })
+	eventually(t, "its end", wide, func() bool { s := state(); return len(s.Bypass) == 0 && s.BypassSince.After(began) })
+}
+
 func TestBadFiles(t *testing.T) {
 	for name, c := range map[string]struct{ content, says string }{
 		"damaged":        {"{", "is damaged, remove it"},

@@ -34,6 +34,7 @@ type loop struct {
 	sessions  []*session
 	dead      map[string]bool // instances whose connection ended
 	places    []*place
+	turned    time.Time // the set bypass changed last
 	deaths    deaths
 	rounds    sync.WaitGroup
 	probing   bool
@@ -106,6 +107,9 @@ func (l *loop) tick(ctx context.Context) {
 	}
 	for _, p := range l.places {
 		p.forget(now)
+	}
+	for _, s := range l.sessions {
+		l.tell(s)
 	}
 	l.show(l.describe())
 }

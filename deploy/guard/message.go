@@ -69,8 +69,12 @@ type SessionState struct {
 	Owner bool `json:"owner"`
 	// Applied says that the host looks as it should.
 	Applied bool `json:"applied"`
-	// Bypass lists the addresses whose queries go past serve.
-	Bypass []netip.Addr `json:"bypass,omitempty"`
+	// Fallback is why there is no fallback; "" = it is ready.
+	Fallback string `json:"fallback,omitempty"`
+	// Bypass lists the addresses whose queries go past serve. It is so since
+	// BypassSince; the zero time = since this guard began.
+	Bypass      []netip.Addr `json:"bypass,omitempty"`
+	BypassSince time.Time    `json:"bypassSince,omitzero"`
 	// Left says that nobody counts on this instance any more.
 	Left bool `json:"left,omitempty"`
 }

@@ -34,6 +34,7 @@ type session struct {
 	leaving bool
 	since   time.Duration // its sockets are known
 	told    SessionState
+	listens bool // has said something since it last took no state
 }
 
 // listenSessions makes the socket in the place of one that a dead guard left.
@@ -147,6 +148,7 @@ func (l *loop) greet(s *session) welcome {
 
 // take does what a message says.
 func (l *loop) take(s *session, m *message) {
+	s.listens = true
 	if m.Sockets != nil {
 		if s.sockets == nil {
 			s.since = l.now()
@@ -186,21 +188,24 @@ func (l *loop) gone(s *session) {
 
 // tell says how things stand, if that changed for this peer.
 func (l *loop) tell(s *session) {
-	state := SessionState{Owner: l.owner, Applied: l.problem == "" && l.owner, Left: s.leaving}
+	state := SessionState{
+		Owner: l.owner, Applied: l.problem == "" && l.owner, Fallback: l.noFallback(), BypassSince: l.turned, Left: s.leaving,
+	}
 	for _, p := range l.places {
 		if p.bypass {
 			state.Bypass = append(state.Bypass, p.addr)
 		}
 	}
-	if state.same(&s.told) {
+	if !s.listens || state.same(&s.told) {
 		return
 	}
-	// A peer that is stopped takes nothing; it is told when it asks the next time.
-	if s.send(&message{State: &state}, briefly) == nil {
+	// A peer that is stopped takes nothing; it is told when it says something again.
+	if s.listens = s.send(&message{State: &state}, briefly) == nil; s.listens {
 		s.told = state
 	}
 }
 
 func (s *SessionState) same(o *SessionState) bool {
-	return s.Owner == o.Owner && s.Applied == o.Applied && s.Left == o.Left && slices.Equal(s.Bypass, o.Bypass)
+	return s.Owner == o.Owner && s.Applied == o.Applied && s.Left == o.Left && s.Fallback == o.Fallback &&
+		slices.Equal(s.Bypass, o.Bypass) && s.BypassSince.Equal(o.BypassSince)
 }

@@ -106,10 +106,12 @@ func (l *loop) noFallback() string {
 
 // lacks names a protocol for which an address has no target.
 func (l *loop) lacks(a netip.Addr) (protocol string, ok bool) {
-	for protocol, list := range map[string][]netip.AddrPort{"UDP": l.state.Fallback.UDP, "TCP": l.state.Fallback.TCP} {
-		if !slices.ContainsFunc(list, func(t netip.AddrPort) bool { return t.Addr().Is4() == a.Is4() }) {
-			return protocol, true
-		}
+	near := func(t netip.AddrPort) bool { return t.Addr().Is4() == a.Is4() }
+	switch {
+	case !slices.ContainsFunc(l.state.Fallback.UDP, near):
+		return "UDP", true
+	case !slices.ContainsFunc(l.state.Fallback.TCP, near):
+		return "TCP", true
 	}
 	return "", false
 }

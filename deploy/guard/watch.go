@@ -176,7 +176,14 @@ func (l *loop) set(set hostnet.Set, p *place) {
 	if set == hostnet.Alive {
 		p.alive, p.renewed = true, l.now()
 	} else {
-		p.bypass = true
+		l.turn(p, true)
+	}
+}
+
+// turn takes in whether queries to a place go past serve.
+func (l *loop) turn(p *place, bypass bool) {
+	if p.bypass != bypass {
+		p.bypass, l.turned = bypass, time.Now()
 	}
 }
 
@@ -184,7 +191,7 @@ func (l *loop) unset(set hostnet.Set, p *place) {
 	if set == hostnet.Alive {
 		p.alive = false
 	} else {
-		p.bypass = false
+		l.turn(p, false)
 	}
 	if !l.owner {
 		return
