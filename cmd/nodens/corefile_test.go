@@ -92,7 +92,6 @@ func TestCorefileMistakes(t *testing.T) {
 		"several": {
 			".:53 {\n forwrd . 192.0.2.1\n cache 0\n bind nowhere0\n whoami\n}\nb.example:x {\n forward . https://192.0.2.1\n}\n",
 			[]string{
-				`Corefile:1: the block for . forwards to nobody, and no rule of it answers; add forward . SERVER`,
 				`Corefile:2: there is no directive "forwrd"; did you mean "forward"?`,
 				`Corefile:3: cache says "0", which is no number of seconds from 1 on; write a whole number`,
 				`Corefile:4: bind names "nowhere0", which is neither an address nor an interface`,

@@ -49,12 +49,7 @@ func (c *corefile) readBlock(found caddyfile.ServerBlock, data []byte) {
 		c.readDirective(b, &all[i])
 	}
 	c.uncached(b)
-	answers := slices.ContainsFunc(all, func(s statement) bool { return s.name() == "hosts" || s.name() == "template" })
-	if len(b.forwards) == 0 && len(b.zones) > 0 && !answers {
-		c.wrong(&b.statement, fmt.Sprintf("the block for %s forwards to nobody, and no rule of it answers", strings.Join(b.zones, " ")), "add forward . SERVER")
-	} else {
-		c.rulesOnly(b)
-	}
+	c.rulesOnly(b, all)
 	c.blocks = append(c.blocks, b)
 }
 
@@ -296,8 +291,9 @@ func (c *corefile) uncached(b *corefileBlock) {
 }
 
 // rulesOnly makes a route of the zones that no forward is for. As in CoreDNS, what
-// the rules of the block do not answer there is SERVFAIL.
-func (c *corefile) rulesOnly(b *corefileBlock) {
+// the rules of the block do not answer there is SERVFAIL, and REFUSED where none of its
+// directives has to do with queries.
+func (c *corefile) rulesOnly(b *corefileBlock, all []statement) {
 	var zones []string
 	for _, zone := range b.zones {
 		if !slices.ContainsFunc(b.forwards, func(f forwardStatement) bool { return dns.IsSubDomain(f.from, zone) }) {
@@ -307,9 +303,17 @@ func (c *corefile) rulesOnly(b *corefileBlock) {
 	if len(zones) == 0 {
 		return
 	}
-	c.note(&b.statement, fmt.Sprintf("the block forwards %s to nobody", strings.Join(zones, " ")), "what its hosts and templates do not answer is SERVFAIL")
 	r := defaultRoute(false)
 	r.Zones, r.RulesOnly = zones, true
+	becomes := "queries for it get SERVFAIL"
+	switch {
+	case !slices.ContainsFunc(all, func(s statement) bool { return !slices.Contains(aside(), s.name()) }):
+		becomes = "queries for it are REFUSED"
+		r.Rules.Answers = []AnswerConfig{{RCode: dns.RcodeRefused}}
+	case slices.ContainsFunc(all, func(s statement) bool { return s.name() == "hosts" || s.name() == "template" }):
+		becomes = "what its hosts and templates do not answer is SERVFAIL"
+	}
+	c.note(&b.statement, fmt.Sprintf("the block forwards %s to nobody", strings.Join(zones, " ")), becomes)
 	b.forwards = append(b.forwards, forwardStatement{statement: &b.statement, route: r})
 }
 

@@ -40,6 +40,12 @@ func directives() map[string]directive {
 	}
 }
 
+// aside are directives that have nothing to do with queries: CoreDNS refuses those for
+// a block that has no others.
+func aside() []string {
+	return []string{"bind", "debug", "health", "multisocket", "pprof", "ready", "reload", "timeouts"}
+}
+
 // leftOut are directives without an equivalent that change no answer, with what to
 // do without them.
 func leftOut() map[string]string {

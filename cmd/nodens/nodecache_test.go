@@ -463,7 +463,7 @@ func TestNodeCacheConfigMaps(t *testing.T) {
 	if r := look("no stub domain"); r.Err != nil {
 		t.Fatal(r.Err)
 	}
-	configs.set(map[string]string{"Corefile.base": "oops"})
+	configs.set(map[string]string{"Corefile.base": "oops:x"})
 	if r := look("a mistake in the Corefile"); r.Err == nil || r.Failed != 3 {
 		t.Errorf("%v, failed %d", r.Err, r.Failed)
 	}
