@@ -60,12 +60,16 @@ func (w warned) Error() string {
 // something is bad, 3 when there are only warnings.
 func doctorCommand(ctx context.Context, s surroundings, args []string) error {
 	flags := flag.NewFlagSet("nodens doctor", flag.ContinueOnError)
-	path := flags.String("config", "", "the configuration `FILE` that this node should serve; without it the defaults")
+	path := flags.String("config", "", "the configuration `FILE` that this node should serve; without it the defaults, or what node-cache's flags say")
 	format := flags.String("o", "text", "the `FORMAT` of the output, text or json")
 	before := flags.Bool("before", false, "look before an installation: neither guard nor daemon is missed")
 	fail := flags.String("fail", "warning", "the least `SEVERITY` that makes the exit status other than 0, warning or bad")
+	dropIn, args := dropInFlags(flags, args)
 	if err := parse(flags, s, args); err != nil {
 		return err
+	}
+	if *path != "" && dropIn != nil {
+		return misused(flags, "it takes -config or node-cache's flags, one at a time")
 	}
 	if *format != "text" && *format != "json" {
 		return misused(flags, fmt.Sprintf("-o is %q; write text or json", *format))
@@ -74,12 +78,8 @@ func doctorCommand(ctx context.Context, s surroundings, args []string) error {
 		return misused(flags, fmt.Sprintf("-fail is %q; write warning or bad", *fail))
 	}
 	v := &visit{before: *before}
+	v.read(*path, dropIn, s)
 	var err error
-	if v.config, err = hostOf(*path, s.getenv); err != nil {
-		v.find(bad, "configuration", err.Error(), "correct it; 'nodens check' names every mistake")
-		v.config = defaultConfig()
-	}
-	v.state = v.config.hostState()
 	if v.host, err = hostnet.New(hostnet.Config{}); err != nil {
 		return err
 	}
@@ -95,14 +95,32 @@ func doctorCommand(ctx context.Context, s surroundings, args []string) error {
 	return err
 }
 
-// look looks at everything: the kernel, what is on the node, and who should answer.
+// read takes in what this node should serve: a configuration, what node-cache's flags
+// say, or the defaults.
+func (v *visit) read(path string, dropIn *nodeCacheFlags, s surroundings) {
+	var err error
+	if dropIn != nil {
+		v.config, err = v.readDropIn(dropIn, s.environ())
+	} else if v.config, err = hostOf(path, s.getenv); err != nil {
+		v.config = defaultConfig()
+	}
+	if err != nil {
+		v.find(bad, "configuration", err.Error(), "correct it; 'nodens check' names every mistake")
+	}
+	v.state = v.config.hostState()
+}
+
+// look looks at everything: the kernel, what is on the node, and who should answer. What
+// the daemon that runs answers at is nobody's leftover, so it comes before that.
 func (v *visit) look(ctx context.Context) {
-	for _, look := range []func(){
-		v.capability, v.kernel, v.links, v.buffers, v.ports, v.found, v.owners, v.fallbackFile, v.guard, v.resolvers,
-	} {
+	for _, look := range []func(){v.capability, v.kernel, v.links, v.buffers, v.ports} {
 		look()
 	}
-	for _, look := range []func(context.Context){v.others, v.daemon, v.api, v.servers, v.outside} {
+	v.daemon(ctx)
+	for _, look := range []func(){v.found, v.owners, v.fallbackFile, v.guard, v.resolvers} {
+		look()
+	}
+	for _, look := range []func(context.Context){v.others, v.api, v.servers, v.outside} {
 		look(ctx)
 	}
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"github.com/nodens-dns/nodens/bench/space"
@@ -90,6 +93,99 @@ func TestDoctorJudgesKernel(t *testing.T) {
 			v.wants(t, c.want)
 		})
 	}
+}
+
+// The doctor takes node-cache's command line as it is, and looks at what that sets up.
+func TestDoctorReadsADropIn(t *testing.T) {
+	folder := t.TempDir()
+	write(t, folder+"/good", ". {\n bind __PILLAR__LOCAL__DNS__\n forward . 192.0.2.1\n cache\n prometheus :9263\n}\n")
+	write(t, folder+"/bad", ". {\n forward . nobody\n}\n")
+	type state struct {
+		Mode, Link   string
+		Own, Service []string
+		Admin        string
+	}
+	for line, want := range map[string]struct {
+		state state
+		told  string
+	}{
+		"-localip 169.254.20.10,10.96.0.10 -conf good":           {state{"service", "nodelocaldns", []string{"169.254.20.10"}, []string{"10.96.0.10"}, "127.0.0.1:9263"}, ""},
+		"-localip=169.254.20.10 -conf=good -setupiptables=false": {state{"none", "nodelocaldns", []string{"169.254.20.10"}, nil, "127.0.0.1:9263"}, ""},
+		"-fail bad -localip 169.254.20.10 -setupebtables -conf good -interfacename x": {
+			state{"link-local", "x", []string{"169.254.20.10"}, nil, "127.0.0.1:9263"}, "warning command line: there is no flag -setupebtables",
+		},
+		"-localip 169.254.20.10 -conf bad":              {state{"link-local", "nodelocaldns", []string{"169.254.20.10"}, nil, "127.0.0.1:9253"}, "bad configuration: "},
+		"-localip 169.254.20.10 -conf nowhere":          {state{"link-local", "nodelocaldns", []string{"169.254.20.10"}, nil, "127.0.0.1:9253"}, "bad configuration: there is no Corefile"},
+		"-localip nine -conf good":                      {state{"none", "nodens", nil, nil, "127.0.0.1:9253"}, "bad configuration: -localip has \"nine\""},
+		"-fail bad":                                     {state{"none", "nodens", nil, nil, "127.0.0.1:9253"}, ""},
+		"-localip 169.254.20.10 -dns.port 0 -conf good": {state{"none", "nodens", nil, nil, "127.0.0.1:9253"}, "bad configuration: -dns.port"},
+	} {
+		args := strings.Fields(strings.NewReplacer("conf ", "conf "+folder+"/", "conf=", "conf="+folder+"/").Replace(line))
+		flags := flag.NewFlagSet("doctor", flag.ContinueOnError)
+		flags.String("fail", "", "")
+		dropIn, args := dropInFlags(flags, args)
+		if err := flags.Parse(args); err != nil {
+			t.Errorf("%s: %v", line, err)
+			continue
+		}
+		if dropIn != nil {
+			dropIn.baseCorefile, dropIn.corefile, dropIn.kubeDNS = "", "", folder+"/nowhere" // those of this machine
+		}
+		v := &visit{}
+		v.read("", dropIn, surroundings{getenv: noEnv, environ: func() []string { return []string{"KUBE_DNS_SERVICE_HOST=10.96.0.10"} }})
+		got := state{v.state.Mode.String(), v.state.Link, addressTexts(v.state.Own), addressTexts(v.state.Service), v.config.Admin.Address.String()}
+		if diff := cmp.Diff(want.state, got); diff != "" || !strings.HasPrefix(v.told(), want.told) || want.told == "" && v.told() != "" {
+			t.Errorf("%s: told %q, want %q (-want +got):\n%s", line, v.told(), want.told, diff)
+		}
+	}
+	for _, line := range []string{"-config a -conf b", "-conf b -o xml", "-confg b"} {
+		if status, out := call(t, append([]string{"doctor"}, strings.Fields(line)...)...); status != 2 {
+			t.Errorf("%s: status %d: %s", line, status, out)
+		}
+	}
+}
+
+// What a daemon that runs under node-cache's flags stands on is no leftover, whatever the
+// doctor is told of it; once that daemon is gone, it is.
+func TestDoctorBesideADropIn(t *testing.T) {
+	onNode(t, func(t *testing.T) {
+		shell(t, "ip link set lo up")
+		folder := t.TempDir()
+		server := newScriptedAt(t, "127.0.0.2:0", 53, 0)
+		write(t, folder+"/Corefile", fmt.Sprintf(".:53 {\n bind 169.254.20.10\n forward . %s\n cache\n prometheus 127.0.0.1:9253\n}\n", server.address))
+		write(t, folder+"/native", fmt.Sprintf("version: v1\nlisten: [\"169.254.20.10:53\"]\nhost: {mode: link-local}\nroutes: [{zones: [.], servers: [%q]}]\n", server.address))
+		same := "-localip 169.254.20.10 -setupiptables=false -basecorefile " + folder + "/Corefile"
+		const link, leftover = "fine     link: the daemon that runs answers at addresses of link nodelocaldns", "leftovers: of node-cache: link nodelocaldns"
+		consult := func(args string, want, never []string) {
+			t.Helper()
+			_, text := runSelf(append([]string{"doctor"}, strings.Fields(args)...)...)
+			at := 0
+			for _, w := range want {
+				i := strings.Index(text[at:], w)
+				if i < 0 {
+					t.Errorf("doctor %s: not told, or not in this order: %q in\n%s", args, w, text)
+					continue
+				}
+				at += i
+			}
+			for _, n := range never {
+				if strings.Contains(text, n) {
+					t.Errorf("doctor %s: told: %q in\n%s", args, n, text)
+				}
+			}
+		}
+		daemon := begin(t, strings.Fields(same)...)
+		untilOneAnswers(t, "start", byServer)
+		await(t, "the admin address", func() bool { _, err := fetchHere("http://127.0.0.1:9253/livez"); return err == nil })
+		consult("", []string{"fine     daemon: nodens ", link}, []string{leftover})
+		consult("-before -config "+folder+"/native", []string{link}, []string{leftover, "169.254.20.10 is on link"})
+		consult(same, []string{"fine     port: ", "fine     daemon: nodens ", "fine     servers: each of 1 answers"}, []string{leftover, "link name", "169.254.20.10 is on link"})
+		_ = daemon.Process.Kill()
+		_ = daemon.Wait()
+		consult("", []string{leftover}, []string{link})
+		consult("-before -config "+folder+"/native", []string{"169.254.20.10 is on link nodelocaldns already", leftover}, []string{link})
+		consult(same, nil, []string{leftover, "link name"})
+	})
 }
 
 func TestDoctorJudgesProxy(t *testing.T) {

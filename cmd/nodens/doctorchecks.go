@@ -72,29 +72,40 @@ func (v *visit) found() {
 		v.find(warning, "host", err.Error(), "")
 		return
 	}
-	if l := found.Link; l.Kind != "" && !l.Ours {
+	// Without a guard node-cache's flags take the link as it is.
+	if l := found.Link; l.Kind != "" && !l.Ours && (v.config.Host.guarded() || l.Name != hostnet.NodeCacheLink) {
 		v.find(bad, "link name", fmt.Sprintf("link %s is there and of kind %s: it belongs to somebody else", l.Name, l.Kind), "choose another name in host.link")
 	}
 	for _, a := range slices.Concat(v.state.Own, v.state.Service) {
-		links := found.Elsewhere[a]
+		links := slices.DeleteFunc(slices.Clone(found.Elsewhere[a]), v.lives)
 		switch {
-		case slices.Contains(links, "kube-ipvs0"):
+		case slices.Contains(found.Elsewhere[a], "kube-ipvs0"):
 			v.find(bad, "address", fmt.Sprintf("%v is on kube-ipvs0: kube-proxy uses IPVS, which takes the packets first", a), "use host.mode link-local")
 		case len(links) > 0:
 			v.find(warning, "address", fmt.Sprintf("%v is on link %s already", a, strings.Join(links, ", ")), "take it off there, or listen on another one")
 		}
 	}
-	for _, left := range found.Leftovers {
-		v.find(warning, "leftovers", "of node-cache: "+left+", which disables a fallback", "a guard removes it, and so does 'nodens cleanup'")
+	v.leftovers(&found)
+	if missing := found.Missing(v.state); v.config.Host.guarded() && !v.before && len(missing) > 0 {
+		v.find(warning, "host", fmt.Sprintf("%d things are not as configured, such as %s", len(missing), missing[0]), "a guard repairs that")
+	}
+}
+
+// leftovers looks at what node-cache left.
+func (v *visit) leftovers(found *hostnet.Found) {
+	left := found.Leftovers
+	if v.lives(hostnet.NodeCacheLink) {
+		v.find(fine, "link", "the daemon that runs answers at addresses of link "+hostnet.NodeCacheLink, "")
+		left = without(left, []string{"link " + hostnet.NodeCacheLink})
+	}
+	for _, one := range left {
+		v.find(warning, "leftovers", "of node-cache: "+one+", which disables a fallback", "a guard removes it, and so does 'nodens cleanup'")
 	}
 	for _, sentence := range found.Unread {
 		v.find(warning, "leftovers", sentence, "look yourself: iptables -t raw -S; ip6tables -t raw -S")
 	}
-	if len(found.Leftovers)+len(found.Unread) == 0 {
+	if len(left)+len(found.Unread) == 0 {
 		v.find(fine, "leftovers", "node-cache left nothing in the tables of nft and iptables", "")
-	}
-	if missing := found.Missing(v.state); v.config.Host.guarded() && !v.before && len(missing) > 0 {
-		v.find(warning, "host", fmt.Sprintf("%d things are not as configured, such as %s", len(missing), missing[0]), "a guard repairs that")
 	}
 }
 
@@ -123,7 +134,7 @@ func (v *visit) guard() {
 		v.find(fine, "guard", "none runs on this node yet", "")
 		return
 	}
-	v.find(bad, "guard", "none runs on this node: nobody sets up the addresses, and a stuck nodens is not seen", "start 'nodens guard'")
+	v.find(bad, "guard", "none runs on this node: nobody sets up the addresses, and a stuck nodens is not seen", "start 'nodens guard'; under node-cache's flags the daemon is one as well")
 }
 
 // buffers looks whether a burst fits into the sockets.

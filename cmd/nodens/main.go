@@ -48,7 +48,7 @@ func commands() []command {
 		{"check", "-config FILE | -corefile FILE | -sample", "check a configuration, or print one to start from", checkCommand},
 		{"convert", "-corefile FILE", "print the configuration that a Corefile comes to", convertCommand},
 		{"probe", "live | ready [-socket PATH]", "ask a daemon on this host how it is, for the kubelet", probeCommand},
-		{"doctor", "[-config FILE] [-before] [-o json]", "look at this node and say what to do", doctorCommand},
+		{"doctor", "[-config FILE | -conf FILE ...] [-before]", "look at this node and say what to do", doctorCommand},
 		{"cleanup", "[-config FILE] [-node-cache] [-force]", "remove link and rules from this node, ours and node-cache's", cleanupCommand},
 		{"status", "[-address HOST:PORT] [-o json]", "show the state of a running daemon", statusCommand},
 		{"explain", "[-o json] NAME [TYPE]", "show what becomes of a question: memory, route, servers", explainCommand},

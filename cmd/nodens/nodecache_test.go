@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -275,6 +276,7 @@ func TestDeployments(t *testing.T) {
 				n.serves(url, want)
 			}
 			n.showsGuard(d)
+			n.consults(d)
 			n.hasLink(d.link)
 			n.hasGivenUp()
 			if strings.Contains(d.args, "-pidfile") {
@@ -327,6 +329,27 @@ func (n *place) showsGuard(d deployment) {
 				body, err := fetchHere(url)
 				return err == nil && strings.Contains(body, "\n"+name) == guarded
 			})
+		}
+	}
+}
+
+// consults has the doctor look at the node, with the arguments of the pod: what a daemon
+// that is well stands on is as it should be, and nothing of it is left over.
+func (n *place) consults(d deployment) {
+	n.t.Helper()
+	ctx, cancel := context.WithTimeout(n.t.Context(), patience)
+	defer cancel()
+	c := exec.CommandContext(ctx, "/nodens", append([]string{"doctor"}, strings.Fields(d.args)...)...)
+	c.Env, c.Dir, c.SysProcAttr = n.Env, "/", &syscall.SysProcAttr{Chroot: n.root}
+	out, _ := c.CombinedOutput() // warnings are its status, too
+	for _, want := range []string{"fine     daemon: nodens ", "fine     leftovers: "} {
+		if !bytes.Contains(out, []byte(want)) {
+			n.t.Errorf("the doctor does not say %q:\n%s", want, out)
+		}
+	}
+	for _, never := range []string{"link name: ", " address: ", "configuration: ", " host: ", "bad      guard: ", "bad      servers: "} {
+		if bytes.Contains(out, []byte(never)) {
+			n.t.Errorf("the doctor says %q:\n%s", never, out)
 		}
 	}
 }

@@ -74,9 +74,14 @@ func (i *syncInterval) Set(text string) error {
 	return nil
 }
 
-// nodeCacheSet declares the flags, each with node-cache's default.
 func nodeCacheSet(f *nodeCacheFlags) *flag.FlagSet {
 	set := flag.NewFlagSet("nodens", flag.ContinueOnError)
+	f.declare(set)
+	return set
+}
+
+// declare adds the flags to a set, each with node-cache's default.
+func (f *nodeCacheFlags) declare(set *flag.FlagSet) {
 	f.syncInterval.Duration = time.Minute
 	set.StringVar(&f.localIP, "localip", "", "`ADDRESSES` to put on the interface, with commas between; they replace __PILLAR__LOCAL__DNS__")
 	set.BoolVar(&f.setupInterface, "setupinterface", true, "keep an interface with the addresses")
@@ -106,7 +111,6 @@ func nodeCacheSet(f *nodeCacheFlags) *flag.FlagSet {
 	set.UintVar(&f.port, "dns.port", 53, "the `PORT` of zones that name none, and of the rules")
 	set.UintVar(&f.port, "p", 53, "the same: a `PORT`")
 	set.BoolVar(&f.legacyMetrics, "legacy-metrics", true, "serve the names that CoreDNS had before version 1.11 too")
-	return set
 }
 
 // parseNodeCache reads node-cache's command line. What it does not know is a

@@ -60,14 +60,19 @@ func (n *nodeCache) settle(d *daemon, c *Config) (release func() error, err erro
 	return func() error { return nil }, nil
 }
 
-// startGuard runs the guard of all local addresses, whatever the Corefile binds.
-func (n *nodeCache) startGuard(d *daemon, c Config) (release func() error) {
+// guarded is a configuration as the guard has it: of all local addresses, whatever the
+// Corefile binds.
+func (n *nodeCache) guarded(c Config) Config {
 	c.Listen = nil
 	for _, ip := range n.options.LocalIPs {
 		c.Listen = append(c.Listen, netip.AddrPortFrom(ip, n.options.Port))
 	}
+	return c
+}
+
+func (n *nodeCache) startGuard(d *daemon, c Config) (release func() error) {
 	g := start(task{"guard of the node", func(ctx context.Context) error {
-		run := guardRun{config: c, teardown: !n.flags.skipTeardown, log: d.log, getenv: func(string) string { return "" }, inside: &d.inside}
+		run := guardRun{config: n.guarded(c), teardown: !n.flags.skipTeardown, log: d.log, getenv: func(string) string { return "" }, inside: &d.inside}
 		err := run.run(ctx)
 		if err != nil {
 			d.setup[setupRules].Add(1)
