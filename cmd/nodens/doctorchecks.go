@@ -86,7 +86,9 @@ func (v *visit) found() {
 		}
 	}
 	v.leftovers(&found)
-	if missing := found.Missing(v.state); v.config.Host.guarded() && !v.before && len(missing) > 0 {
+	wanted := v.state
+	wanted.Fallback = guard.KeptFallback(v.config.Host.Endpoints, v.state)
+	if missing := found.Missing(wanted); v.config.Host.guarded() && !v.before && len(missing) > 0 {
 		v.find(warning, "host", fmt.Sprintf("%d things are not as configured, such as %s", len(missing), missing[0]), "a guard repairs that")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -221,7 +222,7 @@ func TestDoctorAndCleanup(t *testing.T) {
 			return strings.ReplaceAll(shell(t, "nft list ruleset")+shell(t, "ip -o addr show"), " tentative", "")
 		}
 		before := picture()
-		expect := func(what string, status int, want ...string) {
+		expect := func(what string, status int, want ...string) (text string) {
 			t.Helper()
 			got, text := runSelf("doctor", "-config", config)
 			if got != status {
@@ -232,6 +233,7 @@ func TestDoctorAndCleanup(t *testing.T) {
 					t.Errorf("%s: not told: %q in\n%s", what, w, text)
 				}
 			}
+			return text
 		}
 		expect("nothing there", 1, "bad      guard: none runs on this node", "fine     kernel: it takes the nft table")
 		if after := picture(); after != before {
@@ -245,8 +247,15 @@ func TestDoctorAndCleanup(t *testing.T) {
 		if !strings.Contains(shell(t, "ip -d link show nodens"), "dummy") {
 			status = 3 // this kernel has no dummy links
 		}
-		expect("all is well", status, "fine     guard: process ", "fine     daemon: nodens ", "fine     servers: each of 1 answers",
+		await(t, "the servers in the guard's file", func() bool {
+			kept, err := os.ReadFile(folder + "/endpoints.json")
+			return err == nil && strings.Contains(string(kept), "10.1.0.53")
+		})
+		text := expect("all is well", status, "fine     guard: process ", "fine     daemon: nodens ", "fine     servers: each of 1 answers",
 			"fine     firewall: 169.254.20.10:53 answers", "fine     link owner: ", "fine     port: ", "fine     kube-proxy: ")
+		if strings.Contains(text, " host: ") {
+			t.Errorf("the rules of the fallback are not as configured:\n%s", text)
+		}
 		if got, text := runSelf("cleanup", "-config", config); got != 1 || !strings.Contains(text, "a guard runs here") {
 			t.Errorf("cleanup beside a guard: %d, %s", got, text)
 		}
@@ -284,7 +293,7 @@ func TestDoctorAndCleanup(t *testing.T) {
 		untilOneAnswers(t, "the stranger", byNodens)
 		expect("somebody else's", 1, "bad      link name: link nodens is there and of kind bridge", "warning  address: 169.254.20.10 is on link lo already",
 			"warning  port: user 0 (dnsmasq, process ", ") listens at every address, port 53 over UDP")
-		if got, text = runSelf("cleanup"); got != 0 || !strings.Contains(shell(t, "ip -o link show"), "nodens") {
+		if got, text = runSelf("cleanup", "-config", config); got != 0 || !strings.Contains(shell(t, "ip -o link show"), "nodens") {
 			t.Errorf("cleanup took a link of somebody else: %d, %s", got, text)
 		}
 	})

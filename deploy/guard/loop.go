@@ -161,16 +161,14 @@ func (l *loop) follow(t Table) {
 
 // target makes the fallback of a table.
 func (l *loop) target(t Table) {
-	own := slices.Concat(l.state.Own, l.state.Service)
-	udp, refusedUDP := hostnet.Nearest(own, t.udp()...)
-	tcp, refusedTCP := hostnet.Nearest(own, t.tcp()...)
-	if refused := slices.Concat(refusedUDP, refusedTCP); len(refused) > 0 {
+	fallback, refused := t.fallback(&l.state)
+	if len(refused) > 0 {
 		l.log.Warn("servers are left out of the fallback: packets may not be sent there", zap.Stringers("servers", refused))
 	}
-	if len(udp)+len(tcp) == 0 {
+	if len(fallback.UDP)+len(fallback.TCP) == 0 {
 		return
 	}
-	l.state.Fallback = hostnet.Fallback{UDP: udp, TCP: tcp}
+	l.state.Fallback = fallback
 	l.probeName = t.Probe
 	l.behind.stale()
 }

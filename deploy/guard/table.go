@@ -1,6 +1,11 @@
 package guard
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/nodens-dns/nodens/deploy/hostnet"
+)
 
 func (t *Table) empty() bool {
 	for _, tier := range t.Tiers {
@@ -30,4 +35,23 @@ func (t *Table) each(pick func(Server) netip.AddrPort) [][]netip.AddrPort {
 		}
 	}
 	return tiers
+}
+
+// fallback is what a table comes to for a host, beside the servers that are refused.
+func (t *Table) fallback(s *hostnet.State) (f hostnet.Fallback, refused []netip.AddrPort) {
+	own := slices.Concat(s.Own, s.Service)
+	udp, refusedUDP := hostnet.Nearest(own, t.udp()...)
+	tcp, refusedTCP := hostnet.Nearest(own, t.tcp()...)
+	return hostnet.Fallback{UDP: udp, TCP: tcp}, slices.Concat(refusedUDP, refusedTCP)
+}
+
+// KeptFallback is the fallback that the guard of a host has by its file of endpoints;
+// none where that cannot be used.
+func KeptFallback(path string, s hostnet.State) hostnet.Fallback {
+	kept, err := readStored(path)
+	if err != nil {
+		return hostnet.Fallback{}
+	}
+	f, _ := kept.Table.fallback(&s)
+	return f
 }
