@@ -17,7 +17,7 @@ func TestNobodyTakesIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	t.Cleanup(func() { _ = conn.Close() })
 	const part = 100
 	_, err = conn.Execute(netlink.Message{
 		Header: netlink.Header{Type: part<<8 | unix.NFT_MSG_GETTABLE, Flags: netlink.Request | netlink.Dump},

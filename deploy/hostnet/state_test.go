@@ -173,8 +173,12 @@ func TestProbeSource(t *testing.T) {
 		state         hostnet.State
 		service, want string
 	}{
-		{both, "10.96.0.10", "169.254.20.10"}, {both, "::ffff:10.96.0.10", "169.254.20.10"}, {both, "fd10::a", "fd00::1"},
-		{four, "fd10::a", "invalid IP"}, {unmarked, "10.96.0.10", "invalid IP"}, {hostnet.State{ProbeMark: 1}, "10.96.0.10", "invalid IP"},
+		{both, "10.96.0.10", "169.254.20.10"},
+		{both, "::ffff:10.96.0.10", "169.254.20.10"},
+		{both, "fd10::a", "fd00::1"},
+		{four, "fd10::a", "invalid IP"},
+		{unmarked, "10.96.0.10", "invalid IP"},
+		{hostnet.State{ProbeMark: 1}, "10.96.0.10", "invalid IP"},
 	} {
 		if got := c.state.ProbeSource(addrs(c.service)[0]).String(); got != c.want {
 			t.Errorf("to %s: from %s, want %s", c.service, got, c.want)
