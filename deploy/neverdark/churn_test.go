@@ -108,6 +108,9 @@ func TestManyRestarts(t *testing.T) {
 	d := n.start()
 	warmUp()
 	d.stop()
+	// It follows the servers itself when nobody tells it of them, at the end too.
+	waitFor(t, "the guard follows the servers", 60*time.Second, func() bool { return strings.Contains(guard.Said(), "the guard follows them itself") })
+	time.Sleep(time.Second)
 	rules, descriptors := n.picture(), guard.descriptors()
 	restarts := space.Form(10, 1000)
 	for range restarts {
@@ -120,7 +123,7 @@ func TestManyRestarts(t *testing.T) {
 		}
 	}
 	// More are open while it is at work.
-	waitFor(t, "the guard has no more descriptors open than before", 10*time.Second, func() bool { return guard.descriptors() <= descriptors })
+	waitFor(t, "the guard has no more descriptors open than before", 60*time.Second, func() bool { return guard.descriptors() <= descriptors })
 	guard.stop()
 	if _, err := n.host.Cleanup(n.state()); err != nil {
 		t.Fatal(err)
