@@ -47,7 +47,7 @@ func TestFewDescriptors(t *testing.T) {
 	at, config := space.Free(t), filepath.Join(t.TempDir(), "nodens.yaml")
 	write(t, config, fmt.Sprintf("version: v1\nlisten: [%q]\nadmin: {address: 127.0.0.1:0}\nroutes: [{zones: [.], choose: random, timeout: 10s, servers: [%s]}]\n",
 		at, strings.Join(servers, ", ")))
-	startProcess(t, &bytes.Buffer{}, []string{"NODENS_TEST_MAIN=1"}, "/bin/sh", "-c", `ulimit -n 64 && exec "$0" "$@"`, self, "serve", "-config", config)
+	program := startProcess(t, &bytes.Buffer{}, []string{"NODENS_TEST_MAIN=1"}, "/bin/sh", "-c", `ulimit -n 64 && exec "$0" "$@"`, self, "serve", "-config", config)
 	answered := func(client *dns.Client, name string) error {
 		reply, _, err := client.Exchange(new(dns.Msg).SetQuestion(name, dns.TypeA), at.String())
 		if err == nil && (reply.Rcode != dns.RcodeSuccess || len(reply.Answer) != 1) {
@@ -68,6 +68,12 @@ func TestFewDescriptors(t *testing.T) {
 		})
 	}
 	asking.Wait()
+	// A quarter is for sockets to servers, and one for each; a dozen is for all else.
+	if open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", program.Process.Pid)); err != nil || len(open) > 16+19+20 {
+		t.Errorf("%d of 64 descriptors are in use, %v", len(open), err)
+	} else {
+		t.Logf("%d of 64 descriptors are in use", len(open))
+	}
 	for i := range 4 {
 		client := dns.Client{Net: "tcp", Timeout: patience}
 		conn, err := client.Dial(at.String())
