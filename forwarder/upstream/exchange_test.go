@@ -263,6 +263,47 @@ func TestManyNames(t *testing.T) {
 	}
 }
 
+// TestRepliesAtOnce has the replies to a few queries come at once on one socket,
+// each twice, again and again: no reply may be left unread while it is waited for.
+func TestRepliesAtOnce(t *testing.T) {
+	const most, rounds = 4, 500
+	var mu sync.Mutex
+	var waiting []*request
+	together := most
+	s := serve(t, func(r *request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if waiting = append(waiting, r); len(waiting) < together {
+			return
+		}
+		for _, w := range waiting {
+			w.reply(t, dns.RcodeSuccess)
+			w.reply(t, dns.RcodeSuccess)
+		}
+		waiting = nil
+	})
+	cfg := inOrder
+	cfg.Sockets = 1
+	g := group(t, cfg, plain(s))
+	for round := range rounds {
+		mu.Lock()
+		together = 1 + round%most
+		mu.Unlock()
+		var asking sync.WaitGroup
+		for i := range together {
+			asking.Go(func() {
+				if _, took := mustAnswer(t, g, nameOf(i), wire.NoError); took > soon {
+					t.Errorf("round %d: a reply was read after %v", round, took)
+				}
+			})
+		}
+		asking.Wait()
+		if t.Failed() {
+			return
+		}
+	}
+}
+
 func nameOf(i int) string {
 	return string(rune('a'+i%26)) + string(rune('a'+i/26)) + ".test"
 }

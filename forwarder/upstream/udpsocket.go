@@ -192,8 +192,11 @@ func (s *udpSocket) outlived() bool {
 	return s.closed || s.conn.SetReadDeadline(time.Now().Add(s.pool.group.cfg.Budget)) != nil
 }
 
-// takeAll reads what is there; false asks to be called again when there is
-// more, true says that the socket is broken.
+// takeAll reads until nothing is there, or nothing that is waited for can be: most
+// replies come one at a time, and are spared the read that finds nothing. What else
+// lies behind the last, a late reply, a duplicate or a forgery, is read with the next.
+// false asks to be called again when more comes, also between that read and the
+// return; true says that the socket is broken.
 func (s *udpSocket) takeAll(fd uintptr) bool {
 	// The buffer is borrowed only while there is something to read, so that
 	// idle sockets hold none.
@@ -205,7 +208,9 @@ func (s *udpSocket) takeAll(fd uintptr) bool {
 		switch err {
 		case nil:
 			failures = 0
-			s.take(buf[:n])
+			if s.take(buf[:n]) {
+				return false
+			}
 		case syscall.EINTR:
 		case syscall.EAGAIN:
 			return false
@@ -219,20 +224,22 @@ func (s *udpSocket) takeAll(fd uintptr) bool {
 	return true
 }
 
-// take judges one datagram. What is not the reply to a query in flight is
-// counted and changes nothing: it may be forged.
-func (s *udpSocket) take(msg []byte) {
+// take judges one datagram, and reports whether it is the last reply that is waited
+// for. What is not the reply to a query in flight is counted and changes nothing: it
+// may be forged.
+func (s *udpSocket) take(msg []byte) (last bool) {
 	if len(msg) < wire.HeaderLen {
 		s.ignore(IgnoredShort)
-		return
+		return false
 	}
 	if !wire.IsResponse(msg) {
 		s.ignore(IgnoredNotResponse)
-		return
+		return false
 	}
 	s.mu.Lock()
 	was, known := s.pending[wire.ID(msg)]
 	why, ignored := s.match(msg, was, known)
+	last = !ignored && s.active == 0
 	s.mu.Unlock()
 	if ignored {
 		s.ignore(why)
@@ -240,6 +247,7 @@ func (s *udpSocket) take(msg []byte) {
 	if ignored && why == IgnoredLate {
 		s.pool.group.learnLate(s.pool.score, was, wire.HeaderRCode(msg))
 	}
+	return last
 }
 
 func (s *udpSocket) match(msg []byte, was asked, known bool) (why Ignored, ignored bool) {
