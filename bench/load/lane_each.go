@@ -34,6 +34,7 @@ func newEachLane(index int32, target netip.AddrPort, slots int) *eachLane {
 }
 
 func (l *eachLane) flights() *pending { return l.pending }
+func (l *eachLane) tick(*worker)      {}
 
 func (l *eachLane) send(w *worker, slot int32, msg []byte) bool {
 	l.ended(slot) // a query that is sent again takes a connection of its own

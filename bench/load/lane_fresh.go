@@ -26,6 +26,7 @@ func newFreshLane(index int32, target netip.AddrPort, slots int) *freshLane {
 }
 
 func (l *freshLane) flights() *pending { return l.pending }
+func (l *freshLane) tick(*worker)      {}
 
 func (l *freshLane) send(w *worker, slot int32, msg []byte) bool {
 	if fd := l.fds[slot]; fd >= 0 { // sent before, and once more from the same port

@@ -8,22 +8,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	maxUnsent = 256 << 10             // octets that may wait for a slow connection
-	redial    = 50 * time.Millisecond // between two attempts to connect
-)
+// redial is the pause after an attempt to connect that failed.
+const redial = 50 * time.Millisecond
 
 // tcpLane is one TCP connection that carries many queries at once. A broken one
 // is made anew when the next query wants to leave; what was in flight on it
-// never gets a reply and ends as lost.
+// never gets a reply and ends as lost. Queries wait for a connection until their
+// time is up, so that a server that is away loses them and one that comes back
+// gets those that are left.
 type tcpLane struct {
 	index   int32
 	family  int
 	target  unix.Sockaddr
-	fd      int // -1: none
+	fd      int  // -1: none
+	made    bool // the connection was: it took or gave something
 	retry   time.Duration
 	waiting bool   // for the socket to become writable
-	out     []byte // not yet taken by the kernel
+	out     []byte // queries not yet taken by the kernel
+	part    int    // octets at the begin of out that are the rest of a query
 	in      []byte // read, but not yet a whole message
 	pending *pending
 }
@@ -32,7 +34,7 @@ func newTCPLane(index int32, target netip.AddrPort, slots int) *tcpLane {
 	l := &tcpLane{
 		index:   index,
 		fd:      -1,
-		out:     make([]byte, 0, maxUnsent),
+		out:     make([]byte, 0, 64<<10),
 		in:      make([]byte, 0, 2*65537),
 		pending: newPending(slots),
 	}
@@ -44,33 +46,44 @@ func (l *tcpLane) flights() *pending { return l.pending }
 func (l *tcpLane) ended(int32)       {}
 
 func (l *tcpLane) send(w *worker, _ int32, msg []byte) bool {
-	if l.fd < 0 && !l.dial(w) || len(l.out)+len(msg) > cap(l.out) {
-		return false
-	}
 	l.out = append(l.out, msg...)
-	if !l.waiting {
+	switch {
+	case l.fd < 0:
+		l.dial(w)
+	case !l.waiting:
 		l.flush(w)
 	}
 	return true
 }
 
-func (l *tcpLane) dial(w *worker) bool {
+// tick forgets the queries that have ended while they waited, and connects for
+// the others.
+func (l *tcpLane) tick(w *worker) {
+	if len(l.out) == 0 {
+		return
+	}
+	l.out = l.out[:l.part+len(l.pending.waiting(l.out[l.part:]))]
+	if l.fd < 0 && len(l.out) > 0 {
+		l.dial(w)
+	}
+}
+
+func (l *tcpLane) dial(w *worker) {
 	if w.now() < l.retry {
-		return false
+		return
 	}
-	l.retry = w.now() + redial
 	fd, err := openTCP(l.family, l.target)
-	if err != nil {
-		w.trouble.Broken++
-		return false
+	if err == nil {
+		if err = w.poll.add(fd, l.index, 0); err != nil {
+			unix.Close(fd)
+		}
 	}
-	if err := w.poll.add(fd, l.index, 0); err != nil {
-		unix.Close(fd)
-		return false
+	if err != nil {
+		l.broken(w)
+		return
 	}
 	l.fd = fd
 	l.wait(w, true) // writable means connected
-	return true
 }
 
 func (l *tcpLane) wait(w *worker, on bool) {
@@ -92,9 +105,19 @@ func (l *tcpLane) flush(w *worker) {
 			l.broken(w)
 			return
 		}
-		l.out = l.out[:copy(l.out, l.out[n:])]
+		l.took(n)
 	}
 	l.wait(w, false)
+}
+
+// took drops what the kernel took, and notes how much of its last query is left.
+func (l *tcpLane) took(n int) {
+	end := l.part
+	for end < n {
+		end += 2 + int(binary.BigEndian.Uint16(l.out[end:]))
+	}
+	l.made, l.part = true, end-n
+	l.out = l.out[:copy(l.out, l.out[n:])]
 }
 
 func (l *tcpLane) ready(w *worker, ev unix.EpollEvent) {
@@ -119,6 +142,7 @@ func (l *tcpLane) read(w *worker) {
 		l.broken(w)
 		return
 	}
+	l.made = true
 	l.in = l.in[:len(l.in)+n]
 	rest := l.in
 	for len(rest) >= 2 {
@@ -132,8 +156,13 @@ func (l *tcpLane) read(w *worker) {
 	l.in = l.in[:copy(l.in, rest)]
 }
 
+// broken closes the connection. The next one is made at once, or after a pause
+// if this one never was.
 func (l *tcpLane) broken(w *worker) {
 	w.trouble.Broken++
+	if !l.made {
+		l.retry = w.now() + redial
+	}
 	l.close()
 }
 
@@ -141,6 +170,8 @@ func (l *tcpLane) close() uint64 {
 	if l.fd >= 0 {
 		unix.Close(l.fd)
 	}
-	l.fd, l.waiting, l.out, l.in = -1, false, l.out[:0], l.in[:0]
+	// The rest of a query means nothing to another connection.
+	l.out = l.out[:copy(l.out, l.out[l.part:])]
+	l.fd, l.made, l.waiting, l.part, l.in = -1, false, false, 0, l.in[:0]
 	return 0
 }

@@ -12,12 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// handshake is how long the making of a TLS connection may take.
-const handshake = 5 * time.Second
+const (
+	handshake = 5 * time.Second // that the making of a connection may take
+	maxUnsent = 256 << 10       // octets that may wait for a slow connection
+)
 
 // tlsLane is one TLS connection that carries many queries at once. A goroutine
 // of its own makes the connection; then the worker reads and writes it without
-// waiting. A broken one is made anew when the next query wants to leave.
+// waiting. A broken one is made anew when the next query wants to leave. Queries
+// wait for it as in [tcpLane].
 type tlsLane struct {
 	index   int32
 	target  netip.AddrPort
@@ -29,6 +32,7 @@ type tlsLane struct {
 	conn    *tls.Conn // nil: none
 	wire    *wire
 	waiting bool
+	out     []byte // queries that wait for a connection
 	in      []byte
 	pending *pending
 }
@@ -108,29 +112,44 @@ func (l *tlsLane) connected(w *worker) bool {
 	case m := <-l.fresh:
 		if err := l.begin(w, m); err != nil {
 			w.trouble.Broken++
+			l.retry = w.now() + redial
 		}
 		return l.conn != nil
 	default:
 	}
-	if now := w.now(); !l.busy && now >= l.retry {
-		l.retry = now + redial
+	if !l.busy && w.now() >= l.retry {
 		l.make()
 	}
 	return false
 }
 
 func (l *tlsLane) send(w *worker, _ int32, msg []byte) bool {
+	l.out = append(l.out, msg...)
+	l.write(w)
+	return true
+}
+
+// tick forgets the queries that have ended while they waited, and connects for
+// the others.
+func (l *tlsLane) tick(w *worker) {
+	if l.out = l.pending.waiting(l.out); len(l.out) > 0 {
+		l.write(w)
+	}
+}
+
+// write encrypts what waits, if there is a connection.
+func (l *tlsLane) write(w *worker) {
 	if !l.connected(w) || len(l.wire.out) > maxUnsent {
-		return false
+		return
 	}
-	if _, err := l.conn.Write(msg); err != nil {
+	if _, err := l.conn.Write(l.out); err != nil {
 		l.broken(w)
-		return false
+		return
 	}
+	l.out = l.out[:0]
 	if !l.waiting {
 		l.flush(w)
 	}
-	return true
 }
 
 func (l *tlsLane) flush(w *worker) {

@@ -27,6 +27,7 @@ func newUDPLane(poll *poll, index int32, target netip.AddrPort, slots int) (*udp
 
 func (l *udpLane) flights() *pending { return l.pending }
 func (l *udpLane) ended(int32)       {}
+func (l *udpLane) tick(*worker)      {}
 
 func (l *udpLane) send(w *worker, _ int32, msg []byte) bool {
 	return w.sendPacket(l.fd, msg[2:])

@@ -117,6 +117,20 @@ func (p *pending) find(id uint16) int32 {
 	return int32(i)
 }
 
+// waiting keeps those of the queries in msgs, each with its length in front, that
+// are in flight.
+func (p *pending) waiting(msgs []byte) []byte {
+	kept := msgs[:0]
+	for len(msgs) > 0 {
+		size := 2 + int(binary.BigEndian.Uint16(msgs))
+		if p.find(binary.BigEndian.Uint16(msgs[2:])) >= 0 {
+			kept = append(kept, msgs[:size]...)
+		}
+		msgs = msgs[size:]
+	}
+	return kept
+}
+
 // done takes slot i out of flight.
 func (p *pending) done(i int32) {
 	p.unlink(i)

@@ -67,7 +67,8 @@ type Generator struct {
 	// CPU is the CPU time of this process for each query sent.
 	CPU time.Duration `json:"cpu_ns"`
 	// Unsent counts queries that were due but found no free slot or were not
-	// taken by the kernel. They are not in Sent.
+	// taken by the kernel. They are not in Sent. One that finds no connection is
+	// not among them: it is sent when there is one, or lost.
 	Unsent uint64 `json:"unsent"`
 	// Stray counts replies that nobody waited for: too late, or a second one.
 	Stray uint64 `json:"stray"`

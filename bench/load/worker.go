@@ -177,7 +177,8 @@ func (w *worker) score(s *slot, count func(*Counts)) {
 	count(&w.seconds.at(s.intended).Counts)
 }
 
-// giveUp ends the queries that have waited too long, or sends them again.
+// giveUp ends the queries that have waited too long, or sends them again, and
+// lets the lanes send what waits.
 func (w *worker) giveUp() {
 	now := w.now()
 	if now-w.checked < tick {
@@ -194,5 +195,6 @@ func (w *worker) giveUp() {
 			w.score(&p.slots[slot], func(c *Counts) { c.Lost++ })
 			w.end(l, slot)
 		}
+		l.tick(w)
 	}
 }

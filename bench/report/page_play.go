@@ -23,6 +23,9 @@ func (p *page) play(r *play.Result) {
 	if why := r.Load.Generator.Bottleneck; why != "" {
 		p.printf("<p class=\"doubt\">Not the server's numbers: %s.</p>\n", esc(why))
 	}
+	if n := r.Load.Generator.Unsent; n > 0 {
+		p.printf("<p class=\"doubt\">%d queries that were due were not sent. They are in no other number.</p>\n", n)
+	}
 	p.phases(r.Load)
 	p.costs(r)
 	if len(r.Load.Seconds) > 0 {

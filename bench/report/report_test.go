@@ -105,6 +105,19 @@ func TestPageOfAPlay(t *testing.T) {
 	}
 }
 
+func TestPageSaysWhatWasNotSent(t *testing.T) {
+	r := played()
+	said := func() bool {
+		return strings.Contains(report.OfPlay("x", machine.Describe(""), r).HTML(), "17 queries that were due were not sent")
+	}
+	if said() {
+		t.Error("the page says so of a play that sent all")
+	}
+	if r.Load.Generator.Unsent = 17; !said() {
+		t.Error("the page does not say that 17 queries were not sent")
+	}
+}
+
 func TestPageAndTableOfAComparison(t *testing.T) {
 	d := report.OfCompare("nodens-bench compare", compared())
 	page, text := d.HTML(), d.Text()
