@@ -54,6 +54,23 @@ func TestRetryHabits(t *testing.T) {
 	}
 }
 
+// A query that is sent again after SERVFAIL keeps the connection that it got.
+func TestRetryWithAConnectionForEachQuery(t *testing.T) {
+	t.Parallel()
+	mix := newMix(t, names.Config{})
+	s := newUpstream(t, mix, upstream.Faults{ServFail: 1})
+	report := run(t, load.Config{
+		Target: s.Addr(), Source: streams(mix), Transport: load.TCPEach, Retry: load.Glibc,
+		Stages: []load.Stage{load.Steady("run", 200, 200*time.Millisecond)}, Timeout: 10 * time.Second,
+	})
+	if diff := cmp.Diff(load.Counts{Sent: 40, ServFail: 40, Resent: 40}, report.Total); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if c := s.Counts(); c.Conns != 80 {
+		t.Errorf("%d connections, want 80", c.Conns)
+	}
+}
+
 func TestRetrySavesAndLatencyCountsFromTheFirst(t *testing.T) {
 	mix := newMix(t, names.Config{})
 	s := newUpstream(t, mix, upstream.Faults{Loss: 0.3})

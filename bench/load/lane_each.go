@@ -96,9 +96,10 @@ func (l *eachLane) read(w *worker, slot int32) {
 	if len(c.in) < 2 || len(c.in) < 2+int(binary.BigEndian.Uint16(c.in)) {
 		return
 	}
-	w.take(l, c.in[2:2+int(binary.BigEndian.Uint16(c.in))])
-	// A reply with another ID leaves the query waiting, but nothing more comes.
+	// Nothing more comes on this connection. If the query is sent again it gets
+	// another, and a reply with another ID leaves it waiting.
 	l.ended(slot)
+	w.take(l, c.in[2:2+int(binary.BigEndian.Uint16(c.in))])
 }
 
 // broken closes the connection; its query ends as lost when its time is up.
