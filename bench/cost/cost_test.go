@@ -3,6 +3,7 @@ package cost_test
 import (
 	"context"
 	"os"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -44,6 +45,20 @@ func TestCPUTimeOfThisProcess(t *testing.T) {
 	}
 	if got.Cores() <= 0 || got.Cores() > float64(to.Threads) {
 		t.Errorf("%v cores were busy", got.Cores())
+	}
+}
+
+func TestChildren(t *testing.T) {
+	before := cost.Children(os.Getpid())
+	child := exec.Command("/bin/sleep", "1000")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	during := cost.Children(os.Getpid())
+	_ = child.Process.Kill()
+	_ = child.Wait() // killed
+	if after := cost.Children(os.Getpid()); during != before+1 || after != before {
+		t.Errorf("%d children before, %d during and %d after one ran", before, during, after)
 	}
 }
 

@@ -6,5 +6,6 @@
 // A [Peer] is the knowledge, a [Process] one running server. A Process has one
 // goroutine, on a thread of its own that lives as long as the child: the kernel
 // kills the child when that thread ends, so a generator that is killed leaves no
-// server behind. Stop waits for it.
+// server behind. Stop waits for it. A child leads a process group of its own; the
+// group ends with it.
 package peers

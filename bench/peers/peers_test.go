@@ -114,3 +114,36 @@ func TestDeafProcessIsKilled(t *testing.T) {
 		t.Errorf("it took %v, want about 3 s", took)
 	}
 }
+
+// A command may start the server and wait for it, or leave it behind: either way
+// nothing runs on.
+func TestWhatACommandStartsEndsWithIt(t *testing.T) {
+	for name, script := range map[string]string{
+		"it waits":           "sleep 1000 & echo $! >child.new; mv child.new child; wait",
+		"it leaves it":       "sleep 1000 & echo $! >child.new; mv child.new child",
+		"the child is deaf":  "(trap '' TERM; exec sleep 1000) & echo $! >child.new; sleep 0.2; mv child.new child; wait",
+		"child of the child": "sh -c 'sleep 1000 & echo $! >child.new; mv child.new child; wait' & wait",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			p, err := peers.Command{Path: "/bin/sh", Args: []string{"-c", script}, Dir: dir}.Start()
+			if err != nil {
+				t.Fatal(err)
+			}
+			child := ""
+			for deadline := time.Now().Add(time.Minute); child == "" && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+				data, _ := os.ReadFile(filepath.Join(dir, "child"))
+				child = strings.TrimSpace(string(data))
+			}
+			p.Stop()
+			if child == "" {
+				t.Fatalf("it started nothing: %s", p.Output())
+			}
+			stat, _ := os.ReadFile(filepath.Join("/proc", child, "stat"))
+			if strings.Contains(string(stat), "(sleep)") && !strings.Contains(string(stat), ") Z ") {
+				t.Errorf("what it started runs on: %s", stat)
+			}
+		})
+	}
+}

@@ -96,20 +96,21 @@ func (p *Process) run(cmd *exec.Cmd, cpus []int, started chan<- error) {
 	}
 	p.pid = cmd.Process.Pid
 	started <- nil
+	awaitGroup(p.pid)
 	p.err = cmd.Wait()
 }
 
 // PID is the server's process.
 func (p *Process) PID() int { return p.pid }
 
-// Ended is closed when the process has ended.
+// Ended is closed when the process has ended, with all that it started.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Stop asks the server to end, kills it if it does not within three seconds, and
-// waits for it.
+// Stop asks the server and what it started to end, kills them if they do not
+// within three seconds, and waits for them.
 func (p *Process) Stop() { p.end(unix.SIGTERM) }
 
-// Kill ends the server at once and waits for it.
+// Kill ends the server and what it started at once and waits for them.
 func (p *Process) Kill() { p.end(unix.SIGKILL) }
 
 func (p *Process) end(how unix.Signal) {
@@ -119,11 +120,11 @@ func (p *Process) end(how unix.Signal) {
 		return
 	default:
 	}
-	_ = unix.Kill(p.pid, how)
+	_ = unix.Kill(-p.pid, how)
 	select {
 	case <-p.ended:
 	case <-time.After(grace):
-		_ = unix.Kill(-p.pid, unix.SIGKILL) // what it started, too
+		_ = unix.Kill(-p.pid, unix.SIGKILL)
 	}
 	p.running.Wait()
 }

@@ -180,7 +180,7 @@ func (a *account) end(r *Result, began time.Time) error {
 		return a.err
 	}
 	c := cost.Between(a.samples[0], a.samples[len(a.samples)-1])
-	r.Cost, r.Usage = &c, usage(a.samples, began)
+	r.Cost, r.Usage, r.Children = &c, usage(a.samples, began), cost.Children(a.target.pid())
 	if now, ok := a.target.allocations(); ok && a.known {
 		r.Allocations = now - a.allocs
 	}

@@ -18,6 +18,8 @@ type Result struct {
 	// Cost is that of the server's process during the load; nil if it is not
 	// known.
 	Cost *cost.Cost `json:"cost,omitempty"`
+	// Children of that process at the end; they are not in Cost.
+	Children int `json:"children,omitempty"`
 	// Allocations of the server during the load, as it says; 0 if it does not.
 	Allocations uint64 `json:"allocations,omitempty"`
 	// Usage is the server's process over time.

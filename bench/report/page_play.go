@@ -72,6 +72,9 @@ func (p *page) costs(r *play.Result) {
 	if r.Cost == nil {
 		return
 	}
+	if text := notCounted(r); text != "" {
+		p.printf("<p class=\"doubt\">%s.</p>\n", esc(text))
+	}
 	p.printf("<p>Server: <b>%s µs</b> CPU per query (%s user, %s system), %.2f cores busy, %.1f MB, %.2f context switches per query",
 		number(us(r.CPU())), number(us(r.Cost.User)/float64(max(1, r.Load.Total.Sent))), number(us(r.Cost.System)/float64(max(1, r.Load.Total.Sent))),
 		r.Cost.Cores(), float64(r.Cost.RSS)/1e6, r.Switches())

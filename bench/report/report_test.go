@@ -118,6 +118,18 @@ func TestPageSaysWhatWasNotSent(t *testing.T) {
 	}
 }
 
+func TestProcessesThatAreNotCountedAreNamed(t *testing.T) {
+	r := played()
+	for _, r.Children = range []int{0, 3} {
+		d := report.OfPlay("x", machine.Describe(""), r)
+		for _, text := range []string{d.Text(), d.HTML()} {
+			if strings.Contains(text, "3 processes that it started are not in its CPU time") != (r.Children > 0) {
+				t.Errorf("%d children:\n%s", r.Children, text)
+			}
+		}
+	}
+}
+
 func TestPageAndTableOfAComparison(t *testing.T) {
 	d := report.OfCompare("nodens-bench compare", compared())
 	page, text := d.HTML(), d.Text()

@@ -35,12 +35,23 @@ func textOfPlay(b *strings.Builder, r *play.Result) {
 		}
 		b.WriteString("\n")
 	}
+	if text := notCounted(r); text != "" {
+		fmt.Fprintf(b, "%s\n", text)
+	}
 	for _, m := range r.Marks {
 		fmt.Fprintf(b, "%6.1f s  %s\n", m.At.Seconds(), m.Does)
 	}
 	if len(r.Behind) > 0 {
 		fmt.Fprintf(b, "queries to the servers behind, from the start on: %v\n", r.Behind)
 	}
+}
+
+// notCounted says what the account of the server leaves out, "" if nothing.
+func notCounted(r *play.Result) string {
+	if r.Cost == nil || r.Children == 0 {
+		return ""
+	}
+	return fmt.Sprintf("NOT ALL OF THE SERVER: %d processes that it started are not in its CPU time, memory and context switches", r.Children)
 }
 
 func share(part, of float64) float64 {
