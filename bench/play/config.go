@@ -98,6 +98,14 @@ func (c Config) say(format string, args ...any) {
 	}
 }
 
+// checked says what of each reply is checked.
+func (c Config) checked() string {
+	if c.unjudged() {
+		return "Of each reply only ID, question and code (NOERROR or NXDOMAIN) were checked: what its records should say is not known here."
+	}
+	return "Of each reply ID, question, code and addresses were checked."
+}
+
 // unjudged tells whether the content of replies is not known.
 func (c Config) unjudged() bool {
 	return c.List != nil || c.Server != nil && c.Server.Fixed || c.Server == nil && len(c.Behind) == 0 && len(c.Scenario.Names.List) == 0

@@ -102,7 +102,7 @@ func (p *player) measure(ctx context.Context) (*Result, error) {
 	report, err := p.run.Run(ctx)
 	cancel()
 	following.Wait()
-	r := &Result{Scenario: p.cfg.Scenario.Name, Does: p.cfg.Scenario.Does, Pinned: p.pinned(), Load: report, Marks: p.marks}
+	r := &Result{Scenario: p.cfg.Scenario.Name, Does: p.cfg.Scenario.Does, Pinned: p.pinned(), Checked: p.cfg.checked(), Load: report, Marks: p.marks}
 	err = errors.Join(err, wrong, unprofiled, account.end(r, p.began))
 	if p.cfg.Server != nil {
 		r.Server, r.Version = p.cfg.Server.Name, p.cfg.Server.Version

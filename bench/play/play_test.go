@@ -102,6 +102,9 @@ func TestServerThatRuns(t *testing.T) {
 	if err != nil || r.Load.Total.Right+r.Load.Total.Late != 100 || r.Cost == nil {
 		t.Errorf("%+v, %v", r, err)
 	}
+	if err == nil && !strings.Contains(r.Checked, "only ID, question and code") {
+		t.Errorf("nobody knows what is right, and it says %q", r.Checked)
+	}
 }
 
 // With the zone's own server as the target the faults are those of the target.
@@ -117,6 +120,9 @@ events:
 	r, err := playOf(t, play.Config{Scenario: s, Target: addr, Behind: []netip.AddrPort{addr}})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !strings.Contains(r.Checked, "code and addresses") {
+		t.Errorf("what is right is known, and it says %q", r.Checked)
 	}
 	if c := r.Load.Total; c.Lost < 40 || c.Lost > 80 || c.Right+c.Lost+c.Late != 100 {
 		t.Errorf("%+v, want about 60 lost and the rest right", c)

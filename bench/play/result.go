@@ -14,6 +14,7 @@ type Result struct {
 	Server   string       `json:"server"`
 	Version  string       `json:"version"`
 	Pinned   bool         `json:"pinned"`
+	Checked  string       `json:"checked,omitempty"` // what "right" means
 	Load     *load.Report `json:"load"`
 	// Cost is that of the server's process during the load; nil if it is not
 	// known.

@@ -27,6 +27,7 @@ func (p *page) play(r *play.Result) {
 		p.printf("<p class=\"doubt\">%d queries that were due were not sent. They are in no other number.</p>\n", n)
 	}
 	p.phases(r.Load)
+	p.printf("<p class=\"small\">%s</p>\n", esc(r.Checked))
 	p.costs(r)
 	if len(r.Load.Seconds) > 0 {
 		p.printf("<h2>Latency over time</h2>\n")

@@ -130,6 +130,15 @@ func TestProcessesThatAreNotCountedAreNamed(t *testing.T) {
 	}
 }
 
+func TestReportsSayWhatWasChecked(t *testing.T) {
+	r := played()
+	r.Checked = "Only <this>."
+	d := report.OfPlay("x", machine.Describe(""), r)
+	if text, page := d.Text(), d.HTML(); !strings.Contains(text, "Only <this>.") || !strings.Contains(page, "Only &lt;this&gt;.") {
+		t.Errorf("%s\n%s", text, page)
+	}
+}
+
 func TestPageAndTableOfAComparison(t *testing.T) {
 	d := report.OfCompare("nodens-bench compare", compared())
 	page, text := d.HTML(), d.Text()

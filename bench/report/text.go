@@ -26,6 +26,9 @@ func (d *Document) Text() string {
 func textOfPlay(b *strings.Builder, r *play.Result) {
 	fmt.Fprintf(b, "%s: %s\n", r.Scenario, r.Does)
 	fmt.Fprintf(b, "server: %s (%s)\n", r.Server, strings.TrimSpace(r.Version))
+	if r.Checked != "" {
+		fmt.Fprintf(b, "%s\n", r.Checked)
+	}
 	_ = r.Load.WriteTable(b) // into memory: it cannot fail
 	if r.Cost != nil {
 		fmt.Fprintf(b, "server: %.2f µs CPU per query (user %.0f %%), %.2f cores busy, %.1f MB, %.2f context switches per query", us(r.CPU()),
