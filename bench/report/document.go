@@ -55,6 +55,19 @@ func Read(path string) (*Document, error) {
 	return &d, nil
 }
 
+// Prepare makes the folder of a report if need be, and tries to write there, so
+// that a long measurement does not end without a place to keep it.
+func Prepare(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	f, err := os.CreateTemp(dir, ".report-")
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
 // Save writes report.json, report.html and report.txt into a folder, which is
 // made if need be.
 func (d *Document) Save(dir string) error {

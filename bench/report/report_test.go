@@ -157,6 +157,15 @@ func TestPageAndTableOfAComparison(t *testing.T) {
 	}
 }
 
+// Without a figure of the first server there is nothing to compare with.
+func TestNoRatioWithoutABase(t *testing.T) {
+	o := compared()
+	o.Base = "gone"
+	if text := report.OfCompare("x", o).Text(); strings.Contains(text, "0.00x") || strings.Count(text, ") -") != 2 {
+		t.Errorf("%s", text)
+	}
+}
+
 func TestNothingAnswered(t *testing.T) {
 	r := played()
 	r.Load.CDF, r.Load.Latency = nil, load.Percentiles{}

@@ -92,11 +92,14 @@ func cpuCell(o *compare.Outcome, server, point string) string {
 	if !ok {
 		return "-"
 	}
-	r, _ := o.Ratio(server, point, compare.CPU())
-	if s.Rounds < 2 {
-		return fmt.Sprintf("%s %.2fx", number(s.Median), r.Median)
+	ratio := "-"
+	if r, ok := o.Ratio(server, point, compare.CPU()); ok {
+		ratio = fmt.Sprintf("%.2fx", r.Median)
 	}
-	return fmt.Sprintf("%s (%s-%s) %.2fx", number(s.Median), number(s.Min), number(s.Max), r.Median)
+	if s.Rounds < 2 {
+		return number(s.Median) + " " + ratio
+	}
+	return fmt.Sprintf("%s (%s-%s) %s", number(s.Median), number(s.Min), number(s.Max), ratio)
 }
 
 // number has three significant digits, as a measurement deserves.

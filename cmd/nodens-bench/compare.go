@@ -44,6 +44,9 @@ func compareCommand(ctx context.Context, o output, args []string) error {
 	if cfg.Candidates, cfg.Skipped, err = f.candidates(*which); err != nil {
 		return err
 	}
+	if err := prepare(*dir); err != nil {
+		return err
+	}
 	for _, s := range cfg.Skipped {
 		cfg.Say(fmt.Sprintf("skipped %s: %s", s.Name, s.Why))
 	}
@@ -53,6 +56,14 @@ func compareCommand(ctx context.Context, o output, args []string) error {
 	}
 	document := report.OfCompare("nodens-bench compare "+strings.Join(args, " "), outcome)
 	return errors.Join(err, show(o, document, *dir))
+}
+
+// prepare finds out whether a report can be saved, before it is measured.
+func prepare(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	return report.Prepare(dir)
 }
 
 // show prints a report, and saves it if a folder is given.
@@ -80,6 +91,9 @@ func pointsOf(list string, length time.Duration, pin string) ([]compare.Point, e
 			return nil, err
 		}
 		p.Pinned = pin == "all" || pin == "saturated" && p.Scenario.Load.Outstanding > 0
+		if slices.ContainsFunc(points, func(o compare.Point) bool { return o.Name == p.Name }) {
+			return nil, fmt.Errorf("nodens-bench compare: -points has %s twice", p.Name)
+		}
 		points = append(points, p)
 	}
 	return points, nil
@@ -169,6 +183,9 @@ func (f *finder) candidates(list string) (found []compare.Candidate, missing []c
 			p, err := peerOf(name)
 			if err != nil {
 				return nil, nil, err
+			}
+			if slices.ContainsFunc(wanted, func(o peers.Peer) bool { return o.Name == p.Name }) {
+				return nil, nil, fmt.Errorf("nodens-bench compare: -peers has %s twice", p.Name)
 			}
 			wanted = append(wanted, p)
 		}

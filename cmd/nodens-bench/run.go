@@ -73,6 +73,9 @@ func runCommand(ctx context.Context, o output, args []string) error {
 			p.Last.Counts.Sent, p.Last.Latency.P50.Round(time.Microsecond), p.Last.Latency.P99.Round(time.Microsecond),
 			p.Total.Lost, p.Total.ServFail, p.Total.Wrong)
 	}
+	if err := prepare(f.out); err != nil {
+		return err
+	}
 	warnRemote(o, cfg)
 	m := machine.Describe(version)
 	result, err := play.Play(ctx, cfg)
