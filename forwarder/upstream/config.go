@@ -121,8 +121,9 @@ type Config struct {
 	// most 32768, so that free IDs are easy to find. Default 10000.
 	SocketQueries int
 
-	// TCPConns is how many TCP connections one address gets. Default 4, with
-	// ForceTCP 32.
+	// TCPConns is how many TCP connections one address gets, opened when needed.
+	// Default 32: with TCPDepth it is also how many truncated replies may be asked
+	// for again at a time; beyond it the truncated ones are returned.
 	TCPConns int
 	// TCPDepth is how many queries may be in flight on one connection. Default
 	// 4: many servers answer a connection's queries one after the other.
@@ -156,14 +157,11 @@ const slowBudget = 4 * time.Second
 
 func (c Config) withDefaults() Config {
 	start := time.Now()
-	sockets, conns, budget := 4, 4, 2*time.Second
+	sockets, budget := 4, 2*time.Second
 	retryMin, retryMax := 30*time.Millisecond, 100*time.Millisecond
 	if c.External {
 		sockets, budget = 32, slowBudget
 		retryMin, retryMax = 100*time.Millisecond, 400*time.Millisecond
-	}
-	if c.ForceTCP {
-		conns = 32
 	}
 	if c.Now == nil {
 		c.Now = func() time.Duration { return time.Since(start) }
@@ -192,7 +190,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.SocketAge, 30*time.Second)
 	setDefault(&c.SocketQueries, 10000)
 	c.SocketQueries = min(c.SocketQueries, mostQueries)
-	setDefault(&c.TCPConns, conns)
+	setDefault(&c.TCPConns, 32)
 	setDefault(&c.TCPDepth, 4)
 	setDefault(&c.TCPIdle, 8*time.Second)
 	setDefault(&c.TCPAge, 60*time.Second)

@@ -49,6 +49,39 @@ func TestTruncatedIsAskedOverTCP(t *testing.T) {
 	}
 }
 
+// TestManyTruncatedAtOnce has as many replies cut at once as a burst of clients makes:
+// all are had over TCP.
+func TestManyTruncatedAtOnce(t *testing.T) {
+	const burst = 64
+	var mu sync.Mutex
+	var waiting []*request
+	s := serve(t, func(r *request) {
+		if !r.tcp {
+			r.reply(t, 0, truncated)
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if waiting = append(waiting, r); len(waiting) == burst {
+			for _, w := range waiting {
+				w.reply(t, 0)
+			}
+		}
+	})
+	cfg := inOrder
+	cfg.Budget = 30 * time.Second
+	g := group(t, cfg, plain(s))
+	var asking sync.WaitGroup
+	for i := range burst {
+		asking.Go(func() {
+			if r, _ := mustAnswer(t, g, nameOf(i), wire.NoError); r.TC || r.Count(wire.Answer) != 1 {
+				t.Errorf("%s: TC %v, %d answers", nameOf(i), r.TC, r.Count(wire.Answer))
+			}
+		})
+	}
+	asking.Wait()
+}
+
 func TestTruncatedIsReturnedWhenTCPFails(t *testing.T) {
 	tests := map[string]func(*request){
 		"reset":  func(r *request) { _ = r.stream.SetLinger(0); _ = r.stream.Close() },
