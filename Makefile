@@ -41,6 +41,7 @@ test: $(COREDNS) ## build, vet, race tests, a short fuzz; no root needed
 	go vet ./...
 	$(if $(RACE),,@echo "no C compiler: the tests run without the race detector")
 	NODENS_COREDNS='$(COREDNS)' go test $(RACE) -timeout 8m $(TESTFLAGS) ./...
+	$(if $(RACE),go test $(TESTFLAGS) -run Simulated ./forwarder/upstream)
 	@$(MAKE) --no-print-directory fuzz FUZZTIME=$(FUZZSHORT)
 
 chart: build ## chart, manifests, alerts and dashboard, without a cluster

@@ -55,7 +55,7 @@ func TestExchangeAllocations(t *testing.T) {
 	run(exchanges)
 	runtime.ReadMemStats(&after)
 	// Counts the readers, too, and the servers, which allocate nothing.
-	if per := float64(after.Mallocs-before.Mallocs) / exchanges; per > most && !raceEnabled {
+	if per := float64(after.Mallocs-before.Mallocs) / exchanges; per > most && !upstream.RaceEnabled {
 		t.Errorf("%.3f allocations per exchange, want at most %v", per, most)
 	} else {
 		t.Logf("%.4f allocations per exchange", per)

@@ -1,5 +1,5 @@
 //go:build !race
 
-package upstream_test
+package upstream
 
-const raceEnabled = false
+const RaceEnabled = false

@@ -1,6 +1,6 @@
 //go:build race
 
-package upstream_test
+package upstream
 
-// raceEnabled: the race detector makes sync.Pool drop things on purpose.
-const raceEnabled = true
+// RaceEnabled: the race detector makes sync.Pool drop things on purpose.
+const RaceEnabled = true
