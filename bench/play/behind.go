@@ -26,11 +26,12 @@ type backend struct {
 	gone   bool // not shown at all
 }
 
+// startBehind starts the servers, without faults.
 func startBehind(zone *names.Zone, s *scenarios.Scenario, at []netip.AddrPort, file string) (*behind, error) {
 	b := &behind{file: file}
 	var errs []error
 	for i := range s.Servers {
-		cfg := upstream.Config{Name: fmt.Sprintf("server %d", i+1), Zone: zone, Faults: s.Faults, Sockets: 2}
+		cfg := upstream.Config{Name: fmt.Sprintf("server %d", i+1), Zone: zone, Sockets: 2}
 		// An address of its own for each, as pods have.
 		cfg.Addr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, byte(11 + i)}), 0)
 		if len(at) > 0 {
@@ -44,6 +45,15 @@ func startBehind(zone *names.Zone, s *scenarios.Scenario, at []netip.AddrPort, f
 		errs = append(errs, server.Start())
 	}
 	return b, errors.Join(append(errs, b.publish())...)
+}
+
+// spoil sets the faults of all servers.
+func (b *behind) spoil(f upstream.Faults) error {
+	var errs []error
+	for _, s := range b.servers {
+		errs = append(errs, s.Set(f))
+	}
+	return errors.Join(errs...)
 }
 
 func (b *behind) close() {

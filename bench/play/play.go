@@ -54,7 +54,7 @@ func Play(ctx context.Context, cfg Config) (*Result, error) {
 	return p.measure(ctx)
 }
 
-// prepare starts everything and warms the target.
+// prepare starts everything and warms the target, before any fault.
 func (p *player) prepare(ctx context.Context, dir string) error {
 	endpoints := ""
 	if p.cfg.Scenario.Servers > 1 {
@@ -74,6 +74,9 @@ func (p *player) prepare(ctx context.Context, dir string) error {
 	}
 	if err == nil {
 		err = p.warm(ctx)
+	}
+	if err == nil {
+		err = p.behind.spoil(p.cfg.Scenario.Faults)
 	}
 	if err != nil {
 		p.behind.close()

@@ -2,11 +2,15 @@ package play_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/netip"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -129,6 +133,63 @@ events:
 	}
 	if len(r.Marks) != 2 || r.Marks[0].Does != "silence" || r.Marks[0].At < 390*time.Millisecond {
 		t.Errorf("%+v", r.Marks)
+	}
+}
+
+// The warm-up is over before the servers behind are as bad as the scenario says.
+func TestFaultsFromTheStartBeginWithTheLoad(t *testing.T) {
+	addr := netip.MustParseAddrPort("127.0.0.1:" + freePort(t))
+	for _, transport := range []string{"udp", "tcp"} {
+		s := read(t, strings.Replace(short, "udp", transport, 1)+"upstream: {servfail: 1}\n")
+		r, err := playOf(t, play.Config{Scenario: s, Target: addr, Behind: []netip.AddrPort{addr}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := r.Load.Total; c.Sent != 100 || c.ServFail != 100 {
+			t.Errorf("%s: %+v, want 100 SERVFAIL", transport, c)
+		}
+	}
+}
+
+// Nothing but TC over TCP leaves nobody to ask.
+func TestWarmUpNamesTruncatedReplies(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	t.Cleanup(func() { listener.Close(); running.Wait() })
+	running.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() { truncate(conn) })
+		}
+	})
+	s := read(t, strings.Replace(short, "udp", "tcp", 1))
+	_, err = playOf(t, play.Config{Scenario: s, Target: listener.Addr().(*net.TCPAddr).AddrPort()})
+	if err == nil || !strings.Contains(err.Error(), "100 truncated") {
+		t.Errorf("%v, want it to say that 100 are truncated", err)
+	}
+}
+
+// truncate sends each query back as a reply with TC.
+func truncate(conn net.Conn) {
+	defer conn.Close()
+	for size := make([]byte, 2); ; {
+		if _, err := io.ReadFull(conn, size); err != nil {
+			return
+		}
+		msg := make([]byte, binary.BigEndian.Uint16(size))
+		if _, err := io.ReadFull(conn, msg); err != nil {
+			return
+		}
+		msg[2] |= 0x82 // QR and TC
+		if _, err := conn.Write(append(size[:2:2], msg...)); err != nil {
+			return
+		}
 	}
 }
 

@@ -118,6 +118,6 @@ func (p *player) warm(ctx context.Context) error {
 	if len(report.Examples) > 0 {
 		example = ": " + report.Examples[0]
 	}
-	return fmt.Errorf("play: the warm-up is not answered as it should be, so there is nothing to measure: of %d queries %d right, %d wrong, %d SERVFAIL, %d lost%s",
-		t.Sent, t.Right+t.Late, t.Wrong, t.ServFail, t.Lost, example)
+	return fmt.Errorf("play: the warm-up is not answered as it should be, so there is nothing to measure: of %d queries %d right, %d wrong, %d truncated, %d SERVFAIL, %d lost%s",
+		t.Sent, t.Right+t.Late, t.Wrong, t.Truncated, t.ServFail, t.Lost, example)
 }

@@ -27,7 +27,8 @@ type Scenario struct {
 	// Servers is the number of servers behind the server under test, 1 to 3: on
 	// its node, in its zone, in another zone.
 	Servers int
-	// Faults are those of all servers at the start.
+	// Faults are those of all servers from the begin of the load on: the warm-up
+	// is without.
 	Faults upstream.Faults
 	Events []Event
 }
