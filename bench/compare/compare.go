@@ -62,6 +62,7 @@ type Outcome struct {
 	Points  []About         `json:"points"`
 	Servers []About         `json:"servers"` // what they say of their versions
 	Skipped []Skip          `json:"skipped"`
+	Cut     bool            `json:"cut,omitempty"` // it ended before its time, as it was told to
 	Cells   []Cell          `json:"cells"`
 }
 
@@ -79,8 +80,8 @@ type Cell struct {
 	Result *play.Result `json:"result"`
 }
 
-// Run measures. When ctx ends it stops after the measurement under way and
-// reports what there is so far. A server that cannot be measured is skipped from
+// Run measures. When ctx ends it drops the measurement under way and reports what
+// there is so far, with an error. A server that cannot be measured is skipped from
 // then on.
 func Run(ctx context.Context, cfg Config) (*Outcome, error) {
 	if len(cfg.Candidates) == 0 || len(cfg.Points) == 0 {
@@ -99,6 +100,7 @@ func Run(ctx context.Context, cfg Config) (*Outcome, error) {
 	}
 	for round := range c.out.Rounds {
 		if err := c.round(ctx, round); err != nil {
+			c.out.Cut = true
 			return c.out, err
 		}
 	}
@@ -133,10 +135,10 @@ func (c *comparison) round(ctx context.Context, round int) error {
 			if c.failed[candidate.Peer.Name] {
 				continue
 			}
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
 			c.measure(ctx, candidate, point, round)
+			if ctx.Err() != nil {
+				return fmt.Errorf("compare: cut short in round %d of %d: %w", round+1, c.out.Rounds, ctx.Err())
+			}
 		}
 	}
 	return nil
@@ -151,6 +153,9 @@ func (c *comparison) measure(ctx context.Context, candidate Candidate, point Poi
 			c.out.Skipped = append(c.out.Skipped, Skip{name, fmt.Sprintf("at %s, round %d: %v", point.Name, round+1, err)})
 			c.say("%s cannot be measured at %s: %v", name, point.Name, err)
 		}
+		return
+	}
+	if result.Cut {
 		return
 	}
 	result.Load.CDF = thin(result.Load.CDF, 80)

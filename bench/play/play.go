@@ -103,9 +103,10 @@ func (p *player) measure(ctx context.Context) (*Result, error) {
 	following.Go(func() { wrong = p.follow(events) })
 	following.Go(func() { unprofiled = p.profile(ctx) })
 	report, err := p.run.Run(ctx)
+	cut := ctx.Err() != nil
 	cancel()
 	following.Wait()
-	r := &Result{Scenario: p.cfg.Scenario.Name, Does: p.cfg.Scenario.Does, Pinned: p.pinned(), Checked: p.cfg.checked(), Load: report, Marks: p.marks}
+	r := &Result{Scenario: p.cfg.Scenario.Name, Does: p.cfg.Scenario.Does, Pinned: p.pinned(), Checked: p.cfg.checked(), Cut: cut, Load: report, Marks: p.marks}
 	err = errors.Join(err, wrong, unprofiled, account.end(r, p.began))
 	if p.cfg.Server != nil {
 		r.Server, r.Version = p.cfg.Server.Name, p.cfg.Server.Version

@@ -15,6 +15,7 @@ type Result struct {
 	Version  string       `json:"version"`
 	Pinned   bool         `json:"pinned"`
 	Checked  string       `json:"checked,omitempty"` // what "right" means
+	Cut      bool         `json:"cut,omitempty"`     // it ended before its time, as it was told to
 	Load     *load.Report `json:"load"`
 	// Cost is that of the server's process during the load; nil if it is not
 	// known.

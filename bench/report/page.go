@@ -33,6 +33,9 @@ func (d *Document) HTML() string {
 	}
 	p.printf("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>%s</title><style>%s</style></head><body>\n", esc(title), sheet)
 	p.printf("<h1>%s</h1>\n<p class=\"small\">%s</p>\n", esc(title), esc(d.Machine.String()))
+	if d.Play != nil && d.Play.Cut || d.Compare != nil && d.Compare.Cut {
+		p.printf("<p class=\"doubt\">%s</p>\n", cutShort)
+	}
 	if d.Play != nil {
 		p.play(d.Play)
 	} else {

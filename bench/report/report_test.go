@@ -157,6 +157,18 @@ func TestPageAndTableOfAComparison(t *testing.T) {
 	}
 }
 
+func TestReportsSayThatTheyWereCutShort(t *testing.T) {
+	for _, cut := range []bool{false, true} {
+		r, o := played(), compared()
+		r.Cut, o.Cut = cut, cut
+		for _, d := range []*report.Document{report.OfPlay("x", machine.Describe(""), r), report.OfCompare("x", o)} {
+			if strings.Contains(d.Text(), "CUT SHORT") != cut || strings.Contains(d.HTML(), "CUT SHORT") != cut {
+				t.Errorf("cut %v:\n%s", cut, d.Text())
+			}
+		}
+	}
+}
+
 // Without a figure of the first server there is nothing to compare with.
 func TestNoRatioWithoutABase(t *testing.T) {
 	o := compared()

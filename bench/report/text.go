@@ -26,6 +26,9 @@ func (d *Document) Text() string {
 func textOfPlay(b *strings.Builder, r *play.Result) {
 	fmt.Fprintf(b, "%s: %s\n", r.Scenario, r.Does)
 	fmt.Fprintf(b, "server: %s (%s)\n", r.Server, strings.TrimSpace(r.Version))
+	if r.Cut {
+		b.WriteString(cutShort + "\n")
+	}
 	if r.Checked != "" {
 		fmt.Fprintf(b, "%s\n", r.Checked)
 	}
@@ -64,7 +67,13 @@ func share(part, of float64) float64 {
 	return part / of
 }
 
+// cutShort is said of a measurement that was told to end.
+const cutShort = "CUT SHORT: it was told to end before its time, and this is what was measured until then."
+
 func textOfCompare(b *strings.Builder, o *compare.Outcome) {
+	if o.Cut {
+		b.WriteString(cutShort + "\n\n")
+	}
 	fmt.Fprintf(b, "CPU time of the server per query in µs, and its ratio to %s: median (least-most); rounds: %d\n\n", o.Base, o.Rounds)
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprint(t, "server")

@@ -18,10 +18,21 @@ import (
 var version string
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := untilSignal()
 	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(status)
+}
+
+// untilSignal is a context that ends with the signals that end programs, a
+// terminal's hang-up among them unless nohup ignores it: servers and folders are
+// cleared away.
+func untilSignal() (context.Context, context.CancelFunc) {
+	ends := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		ends = append(ends, syscall.SIGHUP)
+	}
+	return signal.NotifyContext(context.Background(), ends...)
 }
 
 // command is one subcommand. run gets the arguments after its name.

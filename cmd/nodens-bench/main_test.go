@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -87,6 +89,58 @@ func TestMistakesStopBeforeAnyPacket(t *testing.T) {
 				t.Errorf("status %d, want %d; it says\n%s%s\nwant %q", status, c.status, stdout, stderr, c.want)
 			}
 		})
+	}
+}
+
+// interrupt ends a context once something is written.
+type interrupt struct {
+	bytes.Buffer
+	at  string
+	end context.CancelFunc
+}
+
+func (w *interrupt) Write(p []byte) (int, error) {
+	n, err := w.Buffer.Write(p)
+	if strings.Contains(w.String(), w.at) {
+		w.end()
+	}
+	return n, err
+}
+
+func TestCutShort(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		at   string // what is written when it is told to end
+	}{
+		"run":     {[]string{"run", "-server", "reflector", "-rate", "100", "-for", "5m"}, "sent  p50"},
+		"compare": {[]string{"compare", "-peers", "reflector", "-points", "100", "-for", "2s", "-rounds", "100"}, "round 1 "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			var stdout bytes.Buffer
+			stderr := &interrupt{at: c.at, end: cancel}
+			status := run(ctx, c.args, &stdout, stderr)
+			if status != 1 || !strings.Contains(stdout.String(), "CUT SHORT") || !strings.Contains(stderr.String(), "cut short") {
+				t.Errorf("status %d, want 1\n%s%s", status, stdout.String(), stderr.String())
+			}
+		})
+	}
+}
+
+func TestHangUpEndsTheProgram(t *testing.T) {
+	if signal.Ignored(syscall.SIGHUP) {
+		t.Skip("SIGHUP is ignored here")
+	}
+	ctx, stop := untilSignal()
+	defer stop()
+	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Minute):
+		t.Error("it goes on")
 	}
 }
 

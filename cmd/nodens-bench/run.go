@@ -82,6 +82,9 @@ func runCommand(ctx context.Context, o output, args []string) error {
 	if result == nil {
 		return err
 	}
+	if result.Cut {
+		err = errors.Join(err, errors.New("nodens-bench run: cut short, so the report is of a part"))
+	}
 	return errors.Join(err, show(o, report.OfPlay("nodens-bench run "+strings.Join(args, " "), m, result), f.out))
 }
 
