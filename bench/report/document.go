@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/nodens-dns/nodens/bench/compare"
 	"github.com/nodens-dns/nodens/bench/machine"
@@ -49,10 +50,20 @@ func Read(path string) (*Document, error) {
 	switch {
 	case d.Version != version:
 		return nil, fmt.Errorf("report: %s has format %d, this program reads %d", path, d.Version, version)
-	case d.Play == nil && d.Compare == nil:
-		return nil, fmt.Errorf("report: %s holds no measurement", path)
+	case !d.whole():
+		return nil, fmt.Errorf("report: %s holds no whole measurement: write it again with run or compare", path)
 	}
 	return &d, nil
+}
+
+// whole tells whether everything is there that a report shows.
+func (d *Document) whole() bool {
+	if d.Play != nil {
+		return d.Compare == nil && d.Play.Load != nil
+	}
+	return d.Compare != nil && len(d.Compare.Cells) > 0 && !slices.ContainsFunc(d.Compare.Cells, func(c compare.Cell) bool {
+		return c.Result == nil || c.Result.Load == nil
+	})
 }
 
 // Prepare makes the folder of a report if need be, and tries to write there, so

@@ -3,6 +3,7 @@ package report_test
 import (
 	"encoding/xml"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -208,6 +209,29 @@ func TestSavedAndReadAgain(t *testing.T) {
 }
 
 func TestNotAReport(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "report.json")
+	for text, want := range map[string]string{
+		`{"version":1}`:                                              "no whole measurement",
+		`{"version":1,"play":{}}`:                                    "no whole measurement",
+		`{"version":1,"play":{"load":{}},"compare":{}}`:              "no whole measurement",
+		`{"version":1,"compare":{}}`:                                 "no whole measurement",
+		`{"version":1,"compare":{"cells":[{}]}}`:                     "no whole measurement",
+		`{"version":1,"compare":{"cells":[{"result":{}}]}}`:          "no whole measurement",
+		`{"version":2,"play":{"load":{}}}`:                           "has format 2",
+		`[]`:                                                         "is not the JSON of a report",
+		`{"version":1,"play":{"load":{}}}`:                           "",
+		`{"version":1,"compare":{"cells":[{"result":{"load":{}}}]}}`: "",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		switch d, err := report.Read(path); {
+		case want == "" && err != nil, want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s: %v, want %q", text, err, want)
+		case err == nil:
+			_, _ = d.Text(), d.HTML() // nothing is missing
+		}
+	}
 	if _, err := report.Read(filepath.Join(t.TempDir(), "none")); err == nil {
 		t.Error("a missing file is read")
 	}
