@@ -75,11 +75,21 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// RangeError is a field whose value cannot be.
+type RangeError struct {
+	Field            string
+	Value, Low, High float64 // durations in seconds
+}
+
+func (e *RangeError) Error() string {
+	return fmt.Sprintf("apicost: %s is %v, want %v to %v", e.Field, e.Value, e.Low, e.High)
+}
+
 func (c Config) validate() error {
 	var errs []error
-	between := func(what string, v, low, high float64) {
+	between := func(field string, v, low, high float64) {
 		if !(v >= low && v <= high) {
-			errs = append(errs, fmt.Errorf("apicost: %s is %v, want %v to %v", what, v, low, high))
+			errs = append(errs, &RangeError{field, v, low, high})
 		}
 	}
 	between("Nodes", float64(c.Nodes), 1, 100_000)
@@ -88,8 +98,8 @@ func (c Config) validate() error {
 	between("EventsPerPod", c.EventsPerPod, 1, 20)
 	between("Surge", float64(c.Surge), 1, float64(c.Replicas))
 	between("PodSeconds", c.PodSeconds, 0.1, 3600)
-	between("StartWindow in seconds", c.StartWindow.Seconds(), 0, 86400)
-	between("Jitter in seconds", c.Jitter.Seconds(), 0, 86400)
+	between("StartWindow", c.StartWindow.Seconds(), 0, 86400)
+	between("Jitter", c.Jitter.Seconds(), 0, 86400)
 	between("APIServers", float64(c.APIServers), 1, 100)
 	return errors.Join(errs...)
 }

@@ -78,6 +78,15 @@ func TestMistakesStopBeforeAnyPacket(t *testing.T) {
 		"bad -bin":           {[]string{"compare", "-bin", "nodens"}, 2, "is not NAME=FILE"},
 		"no file":            {[]string{"report", "/nowhere/report.json"}, 1, "no such file"},
 		"bad simulation":     {[]string{"simulate", "-replicas", "none"}, 1, "nodens-bench simulate"},
+		"slice 0":            {[]string{"simulate", "-slice", "0"}, 1, "-slice must not be 0"},
+		"jitter 0":           {[]string{"simulate", "-jitter", "0"}, 1, "-jitter must not be 0: the longest pause before a daemon's first list; -1s: none"},
+		"pod 0":              {[]string{"simulate", "-pod", "0"}, 1, "-pod must not be 0"},
+		"apiservers 0":       {[]string{"simulate", "-apiservers", "0"}, 1, "-apiservers must not be 0"},
+		"window 0":           {[]string{"simulate", "-window", "0s"}, 1, "-window must not be 0"},
+		"slice of a million": {[]string{"simulate", "-slice", "1000000"}, 1, "nodens-bench simulate: -slice is 1000000, want 1 to 1000"},
+		"no nodes":           {[]string{"simulate", "-nodes", "0"}, 1, "nodens-bench simulate: -nodes must not be 0"},
+		"no nodes in a list": {[]string{"simulate", "-nodes", "5,0", "-replicas", "3"}, 1, "nodens-bench simulate: -nodes is 0, want 1 to 100000"},
+		"many replaced":      {[]string{"simulate", "-nodes", "5", "-replicas", "3", "-surge", "4"}, 1, "-surge is 4, want 1 to 3"},
 		"bad show":           {[]string{"scenarios", "-show", "hot"}, 1, `there is no scenario "hot"`},
 		"certificate":        {[]string{"run", "-target", "127.0.0.1:853", "-ca", list}, 1, "holds no certificate"},
 		"nobody there":       {[]string{"run", "-target", "127.0.0.1:9"}, 1, "does not answer, so there is nothing to measure"},
@@ -191,6 +200,9 @@ func TestScenariosAndSimulate(t *testing.T) {
 	}
 	if status, stdout, _ := call(t, "scenarios", "-show", "warm"); status != 0 || !strings.Contains(stdout, "does: ") {
 		t.Errorf("status %d\n%s", status, stdout)
+	}
+	if status, stdout, stderr := call(t, "simulate", "-nodes", "100", "-jitter", "-1s", "-surge", "0"); status != 0 || !strings.Contains(stdout, "pause up to\n0s") {
+		t.Errorf("status %d\n%s%s", status, stdout, stderr)
 	}
 	status, stdout, _ := call(t, "simulate", "-nodes", "1000,15000", "-replicas", "3,nodes")
 	if status != 0 || strings.Count(stdout, "\n") < 10 || !strings.Contains(stdout, "Assumed:") {

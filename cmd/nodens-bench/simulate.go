@@ -34,12 +34,44 @@ func simulateCommand(_ context.Context, o output, args []string) error {
 	if err := parse(flags, o, args, 0); err != nil {
 		return err
 	}
+	if err := refuseZero(flags); err != nil {
+		return err
+	}
 	costs, err := costsOf(cfg, *nodes, *replicas)
 	if err != nil {
 		return err
 	}
 	writeCosts(o, costs)
 	return nil
+}
+
+// refuseZero finds flags that say 0 where the simulation takes it for a default.
+func refuseZero(flags *flag.FlagSet) error {
+	var errs []error
+	flags.Visit(func(f *flag.Flag) {
+		switch f.Name {
+		case "surge", "protobuf": // 0 has a meaning
+			return
+		}
+		switch f.Value.String() {
+		case "0", "0s", "-0":
+			errs = append(errs, fmt.Errorf("nodens-bench simulate: -%s must not be 0: %s", f.Name, f.Usage))
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// byFlag says the same of the flag that a field is set with.
+func byFlag(err error) error {
+	var wrong *apicost.RangeError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	name := map[string]string{
+		"Nodes": "nodes", "Replicas": "replicas", "MaxPerSlice": "slice", "EventsPerPod": "events", "Surge": "surge",
+		"PodSeconds": "pod", "StartWindow": "window", "Jitter": "jitter", "APIServers": "apiservers",
+	}[wrong.Field]
+	return fmt.Errorf("nodens-bench simulate: -%s is %.10g, want %.10g to %.10g", name, wrong.Value, wrong.Low, wrong.High)
 }
 
 func costsOf(cfg apicost.Config, nodes, replicas string) ([]*apicost.Cost, error) {
@@ -56,7 +88,10 @@ func costsOf(cfg apicost.Config, nodes, replicas string) ([]*apicost.Cost, error
 				continue
 			}
 			c, err := apicost.Simulate(cfg)
-			costs, errs = append(costs, c), append(errs, err)
+			if err != nil {
+				return nil, errors.Join(append(errs, byFlag(err))...)
+			}
+			costs = append(costs, c)
 		}
 	}
 	return costs, errors.Join(errs...)
