@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -161,6 +162,17 @@ func peerOf(name string) (peers.Peer, error) {
 	return peers.Peer{}, fmt.Errorf("there is no server %q; known are %s", name, strings.Join(known, ", "))
 }
 
+// unused finds programs of servers that are not wanted.
+func (f *finder) unused(wanted []peers.Peer) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(f.given)) {
+		if !slices.ContainsFunc(wanted, func(p peers.Peer) bool { return p.Name == name || p.Program == name }) {
+			errs = append(errs, fmt.Errorf("nodens-bench: -bin %s=... means nothing: %s is not asked for", name, name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // find gives a server with its program.
 func (f *finder) find(p peers.Peer) (compare.Candidate, error) {
 	given := f.given[p.Name]
@@ -189,6 +201,9 @@ func (f *finder) candidates(list string) (found []compare.Candidate, missing []c
 			}
 			wanted = append(wanted, p)
 		}
+	}
+	if err := f.unused(wanted); err != nil {
+		return nil, nil, err
 	}
 	for _, p := range wanted {
 		c, err := f.find(p)

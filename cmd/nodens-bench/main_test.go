@@ -43,6 +43,7 @@ func write(t *testing.T, name, text string) string {
 
 func TestMistakesStopBeforeAnyPacket(t *testing.T) {
 	scenario := write(t, "s.yaml", "does: x\nphases:\n- {name: a, for: 1s, rate: 1}\nwarn: true\n")
+	dot := write(t, "dot.yaml", "does: x\nload: {transport: dot}\nphases:\n- {name: a, for: 1s, rate: 1}\n")
 	list := write(t, "names.txt", "example.com A\nexample.com AA\n")
 	services := write(t, "svc.json", "{}")
 	for name, c := range map[string]struct {
@@ -88,7 +89,14 @@ func TestMistakesStopBeforeAnyPacket(t *testing.T) {
 		"no nodes in a list": {[]string{"simulate", "-nodes", "5,0", "-replicas", "3"}, 1, "nodens-bench simulate: -nodes is 0, want 1 to 100000"},
 		"many replaced":      {[]string{"simulate", "-nodes", "5", "-replicas", "3", "-surge", "4"}, 1, "-surge is 4, want 1 to 3"},
 		"bad show":           {[]string{"scenarios", "-show", "hot"}, 1, `there is no scenario "hot"`},
-		"certificate":        {[]string{"run", "-target", "127.0.0.1:853", "-ca", list}, 1, "holds no certificate"},
+		"certificate":        {[]string{"run", "-target", "127.0.0.1:853", "-scenario", dot, "-ca", list}, 1, "holds no certificate"},
+		"pid of nobody":      {[]string{"run", "-server", "reflector", "-pid", "1"}, 1, "-pid means nothing without -target"},
+		"remote of nobody":   {[]string{"run", "-server", "reflector", "-allow-remote"}, 1, "-allow-remote means nothing without -target"},
+		"ca without dot":     {[]string{"run", "-target", "127.0.0.1:53", "-insecure"}, 1, "-insecure means nothing without a scenario with transport dot"},
+		"domain of nothing":  {[]string{"run", "-target", "127.0.0.1:53", "-domain", "x.y"}, 1, "-domain means nothing without -services"},
+		"bin of another":     {[]string{"run", "-server", "reflector", "-bin", "unbound=/bin/true"}, 1, "unbound is not asked for"},
+		"bin of nobody":      {[]string{"run", "-target", "127.0.0.1:53", "-bin", "unbound=/bin/true"}, 1, "unbound is not asked for"},
+		"bin not compared":   {[]string{"compare", "-peers", "reflector", "-bin", "unbound=/bin/true"}, 1, "unbound is not asked for"},
 		"nobody there":       {[]string{"run", "-target", "127.0.0.1:9"}, 1, "does not answer, so there is nothing to measure"},
 		"program is missing": {[]string{"run", "-server", "unbound", "-bin", "unbound=/nowhere/unbound"}, 1, "/nowhere/unbound"},
 	} {

@@ -64,6 +64,9 @@ func runCommand(ctx context.Context, o output, args []string) error {
 		return err
 	}
 	cfg, err := f.config()
+	if err == nil {
+		err = f.refuseIgnored(flags, cfg.Scenario)
+	}
 	if err != nil {
 		return err
 	}
@@ -124,6 +127,32 @@ func (f *runFlags) config() (play.Config, error) {
 	}
 	cfg.TLS, err = f.tls()
 	return cfg, err
+}
+
+// refuseIgnored finds flags that would change nothing.
+func (f *runFlags) refuseIgnored(flags *flag.FlagSet, s *scenarios.Scenario) error {
+	needs := map[string]string{}
+	if f.target == "" {
+		needs["pid"], needs["allow-remote"] = "-target", "-target"
+	}
+	if s.Load.Transport != load.TLS {
+		needs["ca"], needs["insecure"] = "a scenario with transport dot", "a scenario with transport dot"
+	}
+	if f.services == "" {
+		needs["domain"] = "-services"
+	}
+	var errs []error
+	flags.Visit(func(g *flag.Flag) {
+		if needs[g.Name] != "" {
+			errs = append(errs, fmt.Errorf("nodens-bench run: -%s means nothing without %s", g.Name, needs[g.Name]))
+		}
+	})
+	var wanted []peers.Peer
+	if f.server != "" {
+		peer, err := peerOf(f.server)
+		errs, wanted = append(errs, err), []peers.Peer{peer}
+	}
+	return errors.Join(append(errs, f.unused(wanted))...)
 }
 
 func (f *runFlags) readScenario() (*scenarios.Scenario, error) {
