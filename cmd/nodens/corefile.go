@@ -95,6 +95,9 @@ func readCorefile(options corefileOptions, data []byte, kube kubeDNS) (Config, e
 	c.config.Path = options.Path
 	c.config.Listen = nil
 	c.config.Node.Name, c.config.Node.Zone = cmp.Or(options.variable("NODE_NAME"), options.Node), options.variable("NODE_ZONE")
+	if !c.followImports(data) {
+		return Config{}, c.err()
+	}
 	found, err := caddyfile.Parse(options.Path, bytes.NewReader(data), nil)
 	if err != nil {
 		c.syntax(err)
