@@ -83,9 +83,12 @@ func (r *routeSnapshot) name() string { return r.Config.Zones[0] }
 func (r *routeSnapshot) external() bool { return r.Topology == nil }
 
 // tierName is the label of a tier of the route.
-func (r *routeSnapshot) tierName(tier int) string {
+func (r *routeSnapshot) tierName(tier int) string { return tierName(tier, r.external()) }
+
+// tierName is the label of a tier. The servers of external routes have no distance.
+func tierName(tier int, external bool) string {
 	switch {
-	case r.external():
+	case external:
 		return "external"
 	case tier == upstream.NodeTier:
 		return "node"

@@ -130,8 +130,7 @@ func (d *daemon) tierOf(route int, via uint8) string {
 	if route >= len(routes) {
 		return "" // another configuration by now
 	}
-	r := routeSnapshot{Config: routes[route].spec.config}
-	return r.tierName(int(via) - 1)
+	return tierName(int(via)-1, routes[route].watcher == nil)
 }
 
 // tailFilter reads what is wanted.
