@@ -15,10 +15,25 @@ import (
 	"github.com/nodens-dns/nodens/bench/upstream"
 )
 
+// newAway is a server of an address that no connection comes from: one to its
+// port while it is away is never connected to itself.
+func newAway(t *testing.T, mix *names.Mix) *upstream.Server {
+	t.Helper()
+	s, err := upstream.New(upstream.Config{Zone: mix.Zone(), Addr: netip.MustParseAddrPort("127.0.0.2:0")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
 // A query that finds no connection was meant to be sent: it is lost.
 func TestQueriesToAServerThatIsAwayAreLost(t *testing.T) {
 	mix := newMix(t, names.Config{})
-	plain, behind := newUpstream(t, mix, upstream.Faults{}), newUpstream(t, mix, upstream.Faults{})
+	plain, behind := newAway(t, mix), newAway(t, mix)
 	dot, config := startTLS(t, behind.Addr())
 	for name, c := range map[string]struct {
 		transport load.Transport
@@ -54,7 +69,7 @@ func TestQueriesToAServerThatIsAwayAreLost(t *testing.T) {
 func TestQueriesWaitForAServerThatComesBack(t *testing.T) {
 	t.Parallel()
 	mix := newMix(t, names.Config{})
-	s := newUpstream(t, mix, upstream.Faults{})
+	s := newAway(t, mix)
 	s.Kill()
 	back := func() {
 		if err := s.Start(); err != nil {
