@@ -145,6 +145,9 @@ func (r cacheReader) prefetch(s *statement) {
 		r.c.wrong(s, fmt.Sprintf("prefetch says %q, which is no number", cut(args[0])), "write a whole number")
 		return
 	}
+	if !r.c.check(s, argumentRule{"prefetch AMOUNT [DURATION [PERCENTAGE%]], from 10% to 90%", isPrefetch}) {
+		return
+	}
 	if len(args) > 1 {
 		r.c.note(s, "duration and percentage of prefetch have no equivalent", "hits count over the life of an answer, which is renewed in its last tenth")
 	}

@@ -19,7 +19,7 @@ type directive func(c *corefile, b *corefileBlock, s *statement)
 func directives() map[string]directive {
 	return map[string]directive{
 		"bind":        nil, // read by corefile.bind
-		"errors":      nil, // logged, each kind at a bounded rate
+		"errors":      readErrors,
 		"loop":        nil, // found, and the server left out
 		"reload":      nil, // at once
 		"cancel":      nil,
@@ -69,6 +69,9 @@ func (c *corefile) readDirective(b *corefileBlock, s *statement) {
 	known := allDirectives()
 	read, ok := known[s.name()]
 	instead, without := leftOut()[s.name()]
+	if !c.check(s, directiveArguments()[s.name()]) {
+		return
+	}
 	switch {
 	case read != nil:
 		read(c, b, s)
@@ -172,6 +175,11 @@ func readBufsize(c *corefile, _ *corefileBlock, s *statement) {
 }
 
 func readLoadBalance(c *corefile, _ *corefileBlock, s *statement) {
+	for i := range s.block {
+		if s.block[i].name() != "prefer" && s.block[i].name() != "reload" {
+			c.unknownOption(&s.block[i], "loadbalance", "prefer", "reload")
+		}
+	}
 	if args := s.texts(); len(args) > 0 && args[0] != "round_robin" || len(s.block) > 0 {
 		c.note(s, fmt.Sprintf("loadbalance %s has no equivalent", strings.Join(args, " ")), "the addresses of an answer take turns")
 	}
@@ -198,6 +206,7 @@ func readMultisocket(c *corefile, _ *corefileBlock, s *statement) {
 // readLog writes queries to the log: those of the block, and as one bound holds for the
 // whole daemon, of all blocks once a second one asks for it.
 func readLog(c *corefile, b *corefileBlock, s *statement) {
+	c.checkLog(s)
 	q := &c.config.QueryLog
 	below := ""
 	if args := s.texts(); len(b.zones) == 1 && b.zones[0] != "." {
@@ -232,10 +241,16 @@ func readDnstap(c *corefile, _ *corefileBlock, s *statement) {
 }
 
 func readTimeouts(c *corefile, _ *corefileBlock, s *statement) {
+	if len(s.block) == 0 {
+		c.wrong(s, "timeouts says nothing", "write read, write or idle into its braces, or remove it")
+	}
 	for i := range s.block {
 		o := &s.block[i]
 		switch o.name() {
-		case "read", "write", "maxtcpqueries":
+		case "maxtcpqueries":
+			continue
+		case "read", "write":
+			c.check(o, argumentRule{"a duration from 1s to 24h", isTimeout})
 			continue // a client that sends or takes nothing is cut off after the time for idle ones
 		case "idle":
 		default:

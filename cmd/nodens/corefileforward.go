@@ -110,6 +110,9 @@ func (c *corefile) setTargets(f *forwardStatement, t targets) {
 	}
 }
 
+// maxForward is how many servers CoreDNS takes in one forward.
+const maxForward = 15
+
 // usable are the servers of t, those of its files as they are now.
 func (c *corefile) usable(s *statement, t targets) []netip.AddrPort {
 	servers := t.servers
@@ -133,8 +136,8 @@ func (c *corefile) usable(s *statement, t targets) []netip.AddrPort {
 			c.servers = append(c.servers, serverLine{address: server, path: s.file, line: s.line})
 		}
 	}
-	if len(list) > maxServers {
-		c.wrong(s, fmt.Sprintf("forward names %d servers", len(list)), fmt.Sprintf("keep at most %d", maxServers))
+	if len(list) > maxForward {
+		c.wrong(s, fmt.Sprintf("forward names %d servers", len(list)), fmt.Sprintf("keep at most %d", maxForward))
 	}
 	return list
 }
@@ -179,13 +182,14 @@ func forwardOptions() map[string]forwardOption {
 }
 
 func (c *corefile) forwardOptions(f *forwardStatement) {
-	known := forwardOptions()
+	known, arguments := forwardOptions(), forwardArguments()
 	for i := range f.block {
 		s := &f.block[i]
 		read, ok := known[s.name()]
 		switch {
 		case !ok:
 			c.unknownOption(s, "forward", sortedKeys(known)...)
+		case !c.check(s, arguments[s.name()]):
 		case s.name() == "force_tcp" && f.collapses:
 		case read != nil:
 			read(c, f, s)

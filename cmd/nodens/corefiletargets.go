@@ -35,7 +35,9 @@ func (c *corefile) targets(s *statement, words []word) (t targets) {
 			c.addTarget(s, &t, w.text)
 			continue
 		}
-		services++
+		if services++; !isServiceName(name) {
+			c.wrong(s, fmt.Sprintf("forward names the Service %q, which is no name of one", cut(name)), "write [NAMESPACE/]NAME, in lower case")
+		}
 		t.service, t.clusterIP = c.named(name)
 	}
 	switch {
