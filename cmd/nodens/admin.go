@@ -87,6 +87,34 @@ func (d *daemon) runAdmin(ctx context.Context) error {
 	}
 }
 
+// serveSetup serves what can be told before the daemon serves, where its metrics will be:
+// that it is alive and not ready, and why the node cannot be set up. The function it
+// returns ends that.
+func (d *daemon) serveSetup() (stop func()) {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metricsHandler(newCollector(d.setup.snapshot, []metric{setupMetric()}), newGuardInside(&d.inside)))
+	mux.HandleFunc("GET /livez", say("alive"))
+	mux.HandleFunc("GET /readyz", d.serveReady)
+	var tasks []*running
+	for _, side := range d.httpSides() {
+		if side.name == "admin.health" { // it says that DNS is answered
+			continue
+		}
+		side.at, side.shared = nil, nil
+		tasks = append(tasks, start(task{side.name, func(ctx context.Context) error {
+			if l := listenHTTP(ctx, side, d.log, &d.adminFailures); l != nil {
+				serveHTTP(ctx, l, mux, d.log)
+			}
+			return nil
+		}}, nil))
+	}
+	return func() {
+		for _, t := range tasks {
+			_ = t.end(context.Background()) // it returns nil
+		}
+	}
+}
+
 // listenHTTP binds an address, however long that takes, and counts the failures. Two
 // processes of one user can have the same address, so that one can take over from
 // another. It returns nil when ctx ends before.

@@ -24,7 +24,7 @@ func cleanupCommand(_ context.Context, s surroundings, args []string) error {
 	flags := flag.NewFlagSet("nodens cleanup", flag.ContinueOnError)
 	path := flags.String("config", "", "the configuration `FILE` of what is removed; without it the defaults")
 	others := flags.Bool("node-cache", false, "remove only what node-cache left: beside a guard, but not beside node-cache")
-	force := flags.Bool("force", false, "also while a guard runs, which sets it all up again, or node-cache")
+	force := flags.Bool("force", false, "also while a guard runs, which sets it all up again, and what a node-cache that serves works with")
 	if err := parse(flags, s, args); err != nil {
 		return err
 	}
@@ -42,12 +42,11 @@ func cleanupCommand(_ context.Context, s surroundings, args []string) error {
 			return err
 		}
 	}
-	remove := host.Cleanup
+	var report hostnet.Report
 	if *others {
-		remove = host.RemoveLeftovers
-	}
-	report, err := remove(c.hostState())
-	if !*others {
+		report, err = host.RemoveLeftovers(c.hostState())
+	} else {
+		report, err = host.Cleanup(c.hostState(), livesBeside(&c, *force))
 		files, fileErr := removeFiles(c.Host)
 		report.Changed, err = append(report.Changed, files...), errors.Join(err, fileErr)
 	}
@@ -56,6 +55,14 @@ func cleanupCommand(_ context.Context, s surroundings, args []string) error {
 		fmt.Fprintln(s.stdout, "there was nothing to remove")
 	}
 	return err
+}
+
+// livesBeside tells where somebody else serves, whose link and rules are not ours to take.
+func livesBeside(c *Config, force bool) func(netip.Addr) bool {
+	if force {
+		return nil
+	}
+	return func(a netip.Addr) bool { return listener.ServedByOthers(netip.AddrPortFrom(a, dnsPort), c.Host.UID) }
 }
 
 // removeFiles removes those of a guard, and says which.
@@ -93,16 +100,11 @@ func mayClean(host *hostnet.Host, c *Config, others bool) error {
 		return err
 	}
 	for _, a := range found.Link.Addrs {
-		if heldByOthers(netip.AddrPortFrom(a, dnsPort), c.Host.UID) {
+		if listener.ServedByOthers(netip.AddrPortFrom(a, dnsPort), c.Host.UID) {
 			return fmt.Errorf("somebody still serves %v on link %s: stop node-cache on this node first, or use -force", a, hostnet.NodeCacheLink)
 		}
 	}
 	return nil
-}
-
-// heldByOthers tells whether a process of another user is bound to just this address.
-func heldByOthers(at netip.AddrPort, uid int) bool {
-	return slices.ContainsFunc(listener.Holders(listener.ProtoUDP, at), func(h listener.Holder) bool { return !h.Wildcard && h.UID != uid })
 }
 
 // hostOf is a configuration for what is done to the host; the defaults without a path.

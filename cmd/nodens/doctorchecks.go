@@ -13,6 +13,7 @@ import (
 
 	"github.com/nodens-dns/nodens/deploy/guard"
 	"github.com/nodens-dns/nodens/deploy/hostnet"
+	"github.com/nodens-dns/nodens/forwarder/listener"
 )
 
 // capability looks whether this process may look at all.
@@ -100,6 +101,11 @@ func (v *visit) leftovers(found *hostnet.Found) {
 		v.find(fine, "link", "the daemon that runs answers at addresses of link "+hostnet.NodeCacheLink, "")
 		left = without(left, []string{"link " + hostnet.NodeCacheLink})
 	}
+	if i := slices.IndexFunc(found.LeftAt, v.occupied); len(left) > 0 && i >= 0 {
+		v.find(warning, "node-cache", fmt.Sprintf("somebody serves %v: the link and the rules of node-cache are in use there, and no leftovers", found.LeftAt[i]),
+			"stop it on this node before nodens takes over; what it leaves then, a guard removes")
+		left = nil
+	}
 	for _, one := range left {
 		v.find(warning, "leftovers", "of node-cache: "+one+", which disables a fallback", "a guard removes it, and so does 'nodens cleanup'")
 	}
@@ -109,6 +115,16 @@ func (v *visit) leftovers(found *hostnet.Found) {
 	if len(left)+len(found.Unread) == 0 {
 		v.find(fine, "leftovers", "node-cache left nothing in the tables of nft and iptables", "")
 	}
+}
+
+// occupied tells whether somebody else serves an address. Where no daemon of ours runs,
+// everybody is somebody else.
+func (v *visit) occupied(a netip.Addr) bool {
+	uid := v.config.Host.UID
+	if v.report == nil {
+		uid = -1
+	}
+	return listener.ServedByOthers(netip.AddrPortFrom(a, dnsPort), uid)
 }
 
 func (v *visit) fallbackFile() {

@@ -63,6 +63,8 @@ type guardRun struct {
 	// inside is where the daemon of the same process finds the guard while it runs; nil
 	// in a process of its own.
 	inside *atomic.Pointer[guard.Guard]
+	// failed hears of each failure to set up the node; may be nil.
+	failed func(error)
 }
 
 // guardStop is how long a guard may take to end: it has nothing to finish.
@@ -76,7 +78,7 @@ func (r *guardRun) run(ctx context.Context) error {
 	}
 	defer host.Close()
 	config := guardConfig(c, host, log)
-	config.Teardown, config.Follow = r.teardown, r.follow
+	config.Teardown, config.Follow, config.Failed = r.teardown, r.follow, r.failed
 	g, err := guard.New(config)
 	if err != nil {
 		return fmt.Errorf("nodens guard cannot start: %w", err)

@@ -33,11 +33,7 @@ func corednsMetrics() []metric {
 			[]string{"hash", "value"},
 			func(s *snapshot, e emitter) { e.gauge(1, "sha512", s.Reload.Hash) },
 		},
-		{
-			"coredns_nodecache_setup_errors_total", "Failures to set up the node's network or to read the ConfigMap kube-dns.",
-			[]string{"errortype"},
-			readSetupErrors,
-		},
+		setupMetric(),
 		{"coredns_forward_max_concurrent_rejects_total", "Queries not sent because a route had too many in flight.", nil, readRejects},
 		{"coredns_proxy_request_duration_seconds", "Time a server took to reply.", []string{"proxy_name", "to", "rcode"}, eachServer(readProxies)},
 	}, slices.Concat(corednsRuleMetrics(), corednsServerMetrics(), corednsQueryMetrics(), corednsCacheMetrics(), legacyMetrics())...)

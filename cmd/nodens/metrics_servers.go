@@ -92,6 +92,13 @@ func readRequestCounts(z *zoneSnapshot, e emitter) {
 	}
 }
 
+func setupMetric() metric {
+	return metric{
+		"coredns_nodecache_setup_errors_total", "Failures to set up the node's network or to read the ConfigMap kube-dns.",
+		[]string{"errortype"}, readSetupErrors,
+	}
+}
+
 func readSetupErrors(s *snapshot, e emitter) {
 	for i, name := range setupErrorNames() {
 		e.count(s.Setup[i], name)

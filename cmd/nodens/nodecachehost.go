@@ -72,7 +72,10 @@ func (n *nodeCache) guarded(c Config) Config {
 
 func (n *nodeCache) startGuard(d *daemon, c Config) (release func() error) {
 	g := start(task{"guard of the node", func(ctx context.Context) error {
-		run := guardRun{config: n.guarded(c), teardown: !n.flags.skipTeardown, log: d.log, getenv: func(string) string { return "" }, inside: &d.inside}
+		run := guardRun{
+			config: n.guarded(c), teardown: !n.flags.skipTeardown, log: d.log, getenv: func(string) string { return "" },
+			inside: &d.inside, failed: d.setup.hear,
+		}
 		err := run.run(ctx)
 		if err != nil {
 			d.setup[setupRules].Add(1)

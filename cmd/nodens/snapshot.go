@@ -132,14 +132,12 @@ func (d *daemon) snapshot() snapshot {
 		Logged:        d.queryLog.lines.Load(),
 		Unlogged:      d.queryLog.dropped.Load(),
 		Dnstap:        d.collector.stats(),
+		Setup:         d.setup.snapshot().Setup,
 		Health:        d.health.read(),
 	}
 	if d.guard != nil {
 		status := d.guard.Status()
 		s.Guard = &status
-	}
-	for i := range s.Setup {
-		s.Setup[i] = d.setup[i].Load()
 	}
 	for _, l := range g.listens {
 		s.Listens = append(s.Listens, l.snapshot())

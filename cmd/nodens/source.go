@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"sync/atomic"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/nodens-dns/nodens/deploy/hostnet"
 )
 
 // source is where the daemon's configuration comes from.
@@ -53,6 +56,27 @@ const (
 	setupInterfaceCheck
 	setupConfigMap
 )
+
+// hear counts a failure of the guard by what it could not do. Nothing of ours waits for
+// the lock of iptables.
+func (e *setupErrors) hear(err error) {
+	switch {
+	case errors.Is(err, hostnet.ErrForeign):
+		e[setupInterfaceCheck].Add(1)
+	case errors.Is(err, hostnet.ErrLink):
+		e[setupInterfaceAdd].Add(1)
+	default:
+		e[setupRules].Add(1)
+	}
+}
+
+// snapshot has nothing but these counts, for the time before there is more to tell.
+func (e *setupErrors) snapshot() (s snapshot) {
+	for i := range s.Setup {
+		s.Setup[i] = e[i].Load()
+	}
+	return s
+}
 
 // followConfig takes over the configuration whenever its files changed, or when a
 // signal asks for it, until ctx ends.

@@ -50,6 +50,8 @@ func (d *daemon) awaitAddresses(ctx context.Context, c Config) {
 		return
 	}
 	limit, told := time.Now().Add(addressPatience), time.Now().Add(time.Second)
+	stop := func() {}
+	defer func() { stop() }()
 	for ctx.Err() == nil && time.Now().Before(limit) {
 		missing := absent(c.Listen, d.own())
 		if len(missing) == 0 {
@@ -58,6 +60,7 @@ func (d *daemon) awaitAddresses(ctx context.Context, c Config) {
 		if !told.IsZero() && time.Now().After(told) {
 			told = time.Time{}
 			d.log.Warn("the guard has not put the listen addresses on this host yet; see what it logs, in this process or as 'nodens guard'", zap.Stringers("missing", missing))
+			stop = d.serveSetup()
 		}
 		time.Sleep(addressLook)
 	}

@@ -30,7 +30,7 @@ type Host interface {
 	Hold(set hostnet.Set, ttl time.Duration, addrs ...netip.Addr) error
 	Release(set hostnet.Set, addrs ...netip.Addr) error
 	RemoveLeftovers(s hostnet.State) (hostnet.Report, error)
-	Cleanup(s hostnet.State) (hostnet.Report, error)
+	Cleanup(s hostnet.State, lives func(netip.Addr) bool) (hostnet.Report, error)
 	Watch(ctx context.Context, changed func()) error
 }
 
@@ -69,8 +69,12 @@ type Config struct {
 	// UID is the user that serve runs as. The guard's own is accepted as well.
 	// Default: 0, only its own.
 	UID int
-	// Teardown removes everything from the host when Run ends. Default: it stays.
+	// Teardown removes everything from the host when Run ends, except what a node-cache
+	// of another user than UID works with. Default: it stays.
 	Teardown bool
+	// Failed hears of each failure to make the host what it should be, in the goroutine
+	// that works: it returns at once. Default: nobody does.
+	Failed func(error)
 	// Version is told to serve, for its status. Default: none.
 	Version string
 	// Asker puts the questions. Default: over the network, with State.ProbeMark.
@@ -109,6 +113,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Now == nil {
 		began := time.Now()
 		c.Now = func() time.Duration { return time.Since(began) }
+	}
+	if c.Failed == nil {
+		c.Failed = func(error) {}
 	}
 	if c.Log == nil {
 		c.Log = zap.NewNop()

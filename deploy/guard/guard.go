@@ -3,12 +3,15 @@ package guard
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"os"
 	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/nodens-dns/nodens/forwarder/listener"
 )
 
 // Guard watches over a node's DNS. It works inside Run.
@@ -58,12 +61,19 @@ func (g *Guard) teardown() error {
 	if !g.cfg.Teardown {
 		return nil
 	}
-	_, err := g.cfg.Host.Cleanup(g.cfg.State)
+	report, err := g.cfg.Host.Cleanup(g.cfg.State, func(a netip.Addr) bool {
+		return listener.ServedByOthers(netip.AddrPortFrom(a, g.cfg.State.Port), g.cfg.UID)
+	})
+	for _, note := range report.Notes {
+		g.cfg.Log.Warn("not all was removed from the host", zap.String("note", note))
+	}
 	return err
 }
 
-// watchAgain is how long the host goes unwatched after a failure.
-const watchAgain = time.Second
+const (
+	watchAgain  = time.Second // how long the host goes unwatched after a failure
+	watchedLong = time.Minute // after which the same failure is told again
+)
 
 // hold waits for the lock, makes this guard the owner of the node, and watches the
 // host, until ctx ends. It returns the lock if it got it.
@@ -78,12 +88,16 @@ func (l *loop) hold(ctx context.Context) (*os.File, error) {
 		return nil, err
 	}
 	l.ask(ctx, l.own)
-	for ctx.Err() == nil {
+	for told := ""; ctx.Err() == nil; {
+		began := l.now()
 		err := l.cfg.Host.Watch(ctx, func() { l.ask(ctx, l.repair) })
 		if err == nil {
 			continue
 		}
-		l.log.Warn("the host is looked at by the clock alone for a moment", zap.Error(err))
+		if err.Error() != told || l.now()-began >= watchedLong {
+			l.log.Warn("the host is looked at by the clock alone until its changes can be watched", zap.Error(err))
+		}
+		told = err.Error()
 		l.ask(ctx, func() { l.unwatched = true })
 		select {
 		case <-ctx.Done():

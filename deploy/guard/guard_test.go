@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -302,12 +303,29 @@ func errorOf(line observer.LoggedEntry) string {
 	return ""
 }
 
+// unwatched is a host that changes something in vain and whose changes cannot be watched.
+type unwatched struct{ *hostnet.Fake }
+
+func (u unwatched) Apply(s hostnet.State) (hostnet.Report, error) {
+	report, err := u.Fake.Apply(s)
+	if err != nil {
+		report.Changed = []string{"link nodens: missing"}
+	}
+	return report, err
+}
+
+func (u unwatched) Watch(context.Context, func()) error {
+	return errors.New("changes cannot be watched: the capability NET_ADMIN is missing")
+}
+
 // TestHostRefuses: what the kernel does not do is told, and tried again.
 func TestHostRefuses(t *testing.T) {
 	var mu sync.Mutex
 	refuse := errors.New("the nft table cannot be replaced: this kernel has no support for it")
+	var failures atomic.Int64
 	h := newHouse(t, t.TempDir(), func(c *guard.Config) {
-		c.Host.(*hostnet.Fake).Err = func(method string) error {
+		fake := c.Host.(*hostnet.Fake)
+		fake.Err = func(method string) error {
 			mu.Lock()
 			defer mu.Unlock()
 			if method == "Apply" {
@@ -315,11 +333,18 @@ func TestHostRefuses(t *testing.T) {
 			}
 			return nil
 		}
+		c.Host, c.Failed = unwatched{fake}, func(error) { failures.Add(1) }
 	})
 	eventually(t, "the problem", wide, func() bool { return h.Status().Problem != "" && h.Status().Fallback == h.Status().Problem })
 	client, _ := h.serve(t, "one")
 	client.Sockets(sockets(), nil)
 	eventually(t, "serve hears it", wide, func() bool { return client.Status().State.Owner && !client.Status().State.Applied })
+	eventually(t, "each failure is told", wide, func() bool { return failures.Load() > 2 })
+	for said, want := range map[string]int{"does not look as it should": 1, "was changed to what it should": 0, "by the clock alone": 1} {
+		if got := h.logs.FilterMessageSnippet(said).Len(); got != want {
+			t.Errorf("%q is in the log %d times, want %d", said, got, want)
+		}
+	}
 	mu.Lock()
 	refuse = nil
 	mu.Unlock()

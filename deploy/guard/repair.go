@@ -34,7 +34,7 @@ func (l *loop) repair() {
 	first := l.repaired == 0
 	l.repaired = max(l.now(), 1)
 	report, err := l.cfg.Host.Apply(l.state)
-	if len(report.Changed) > 0 {
+	if len(report.Changed) > 0 && err == nil {
 		l.counts.Repairs++
 		l.log.Info("the host was changed to what it should be", zap.Strings("was", brief(report.Changed)),
 			zap.String("link", report.Link), zap.String("kind", report.Kind), zap.Int("forgotten", report.Forgotten))
@@ -48,6 +48,7 @@ func (l *loop) repair() {
 	if err != nil {
 		problem = err.Error()
 		l.counts.Failures++
+		l.cfg.Failed(err)
 	}
 	if problem != l.problem {
 		if err != nil {
@@ -83,6 +84,7 @@ func (l *loop) removeLeftovers() {
 	case err != nil:
 		l.leftovers.reason = "leftovers of node-cache cannot be removed: " + err.Error()
 		l.counts.Failures++
+		l.cfg.Failed(err)
 	case len(report.Notes) > 0:
 		l.leftovers.reason = report.Notes[0]
 	}

@@ -23,8 +23,9 @@ type Report struct {
 // Mode none removes table and link.
 //
 // An error leaves the table as it was before or as desired, never in between. It says
-// when s is invalid, when the kernel or a capability is missing, and when a link of
-// that name or an address belongs to somebody else (ErrForeign). Link and addresses
+// when s is invalid, when the kernel or a capability is missing, also for the link
+// (ErrLink), and when a link of that name or an address belongs to somebody else
+// (ErrForeign). Link and addresses
 // are made also where the table cannot be: who listens there is found without it.
 func (h *Host) Apply(s State) (Report, error) {
 	if err := s.Validate(); err != nil {
@@ -46,6 +47,9 @@ func (h *Host) Apply(s State) (Report, error) {
 		err = h.replaceTable(build(s), found)
 	}
 	kind, linkErr := h.settleLink(s, found.Link)
+	if linkErr != nil {
+		linkErr = linkError{linkErr}
+	}
 	if report.Kind = kind; err != nil || linkErr != nil {
 		return report, errors.Join(err, linkErr)
 	}

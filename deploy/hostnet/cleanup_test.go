@@ -121,14 +121,14 @@ func TestCleanupLeavesNothing(t *testing.T) {
 				if want := len(list)*len(nodeCacheRules()) + 1; len(found.Leftovers) != want {
 					t.Errorf("%d leftovers, want %d:\n%s", len(found.Leftovers), want, strings.Join(found.Leftovers, "\n"))
 				}
-				report, err := n.host.Cleanup(state)
+				report, err := n.host.Cleanup(state, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
 				if diff := cmp.Diff(before, picture(t, n.Space)); diff != "" {
 					t.Errorf("rules and addresses (-before +after):\n%s\nreport %q", diff, report.Changed)
 				}
-				if again, err := n.host.Cleanup(state); err != nil || len(again.Changed) != 0 {
+				if again, err := n.host.Cleanup(state, nil); err != nil || len(again.Changed) != 0 {
 					t.Errorf("the second Cleanup: %q, %v", again.Changed, err)
 				}
 			})
@@ -209,7 +209,7 @@ func TestAForeignRuleThatWeCannotRead(t *testing.T) {
 	if len(found.Unread) != 1 || len(found.Leftovers) != 1 {
 		t.Errorf("unread %q, leftovers %q: want one each", found.Unread, found.Leftovers)
 	}
-	if report, err := n.host.Cleanup(linkLocal()); err != nil || len(report.Changed) != 1 || len(report.Notes) != 1 {
+	if report, err := n.host.Cleanup(linkLocal(), nil); err != nil || len(report.Changed) != 1 || len(report.Notes) != 1 {
 		t.Errorf("Cleanup: %+v, %v", report, err)
 	}
 }

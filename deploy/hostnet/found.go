@@ -11,9 +11,17 @@ import (
 var (
 	// ErrForeign says that a link or an address belongs to somebody else.
 	ErrForeign = errors.New("it belongs to somebody else")
+	// ErrLink says that the link or its addresses cannot be made what they should be.
+	ErrLink = errors.New("the link is not what it should be")
 	// ErrNoTable says that our table is not there: apply first.
 	ErrNoTable = errors.New("the nft table is missing")
 )
+
+// linkError is an ErrLink that says what it is in its own words.
+type linkError struct{ error }
+
+func (e linkError) Is(target error) bool { return target == ErrLink }
+func (e linkError) Unwrap() error        { return e.error }
 
 // Found is what the host looks like now.
 type Found struct {
@@ -32,6 +40,8 @@ type Found struct {
 	// Leftovers lists rules and links of node-cache, which disable a fallback: a
 	// sentence each.
 	Leftovers []string
+	// LeftAt lists the addresses of these.
+	LeftAt []netip.Addr
 	// Unread lists chains in which leftovers could not be looked for, and rules of
 	// iptables-legacy that are such leftovers, a sentence each.
 	Unread []string

@@ -15,7 +15,8 @@ import (
 type leftovers struct {
 	rules  []*nftables.Rule
 	link   bool
-	unread []string // chains with a rule that we cannot read, and rules out of our reach, a sentence each
+	addrs  []netip.Addr // of the link and of the rules
+	unread []string     // chains with a rule that we cannot read, and rules out of our reach, a sentence each
 }
 
 func (l leftovers) sentences() []string {
@@ -40,7 +41,9 @@ func (h *Host) leftovers(s State) (leftovers, error) {
 	if err := h.readLinks(&found, NodeCacheLink); err != nil {
 		return left, err
 	}
-	left.link = found.Link.Kind != "" && s.Link != NodeCacheLink
+	if left.link = found.Link.Kind != "" && s.Link != NodeCacheLink; left.link {
+		left.addrs = found.Link.Addrs
+	}
 	conn, err := h.nft()
 	if err != nil {
 		return left, err
@@ -72,8 +75,8 @@ func (l *leftovers) readRules(conn *nftables.Conn, family nftables.TableFamily, 
 			l.unread = append(l.unread, fmt.Sprintf("chain %s of table %s cannot be searched for rules of node-cache: %v", c.Name, c.Table.Name, err))
 		}
 		for _, r := range rules {
-			if shapeOf(r).nodeCaches(known) {
-				l.rules = append(l.rules, r)
+			if s := shapeOf(r); s.nodeCaches(known) {
+				l.rules, l.addrs = append(l.rules, r), append(l.addrs, s.addrs...)
 			}
 		}
 	}
@@ -85,11 +88,18 @@ func (l *leftovers) readRules(conn *nftables.Conn, family nftables.TableFamily, 
 // it is the link of s. Rules of iptables-legacy are named in the notes and stay. Rules
 // without its comment are known by the addresses of s and of its link.
 func (h *Host) RemoveLeftovers(s State) (Report, error) {
+	return h.removeLeftovers(s, nil)
+}
+
+func (h *Host) removeLeftovers(s State, lives func(netip.Addr) bool) (Report, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	left, err := h.leftovers(s)
 	if err != nil {
 		return Report{}, err
+	}
+	if note := spared(left.addrs, lives); note != "" {
+		return Report{Notes: []string{note}}, nil
 	}
 	for range 3 {
 		if err = h.deleteRules(left.rules); !errors.Is(err, unix.ENOENT) {
@@ -127,10 +137,22 @@ func (h *Host) deleteRules(rules []*nftables.Rule) error {
 	return conn.Flush()
 }
 
+// spared says why what node-cache has is in use and stays; "" = it is not.
+func spared(addrs []netip.Addr, lives func(netip.Addr) bool) string {
+	if lives == nil {
+		return ""
+	}
+	if i := slices.IndexFunc(addrs, lives); i >= 0 {
+		return fmt.Sprintf("somebody still serves %v: rules and link of node-cache are in use there, and stay", addrs[i])
+	}
+	return ""
+}
+
 // Cleanup removes everything: our tables of any layout, the link of s, and what
 // node-cache left. Only the name and the addresses of s count. A link that belongs to
-// somebody else stays.
-func (h *Host) Cleanup(s State) (Report, error) {
+// somebody else stays. lives tells whether somebody else serves an address: with one
+// of its addresses all that is node-cache's stays, and a note says so. nil: nobody does.
+func (h *Host) Cleanup(s State, lives func(netip.Addr) bool) (Report, error) {
 	none := s
 	none.Mode = None
 	if err := none.Validate(); err != nil {
@@ -140,7 +162,7 @@ func (h *Host) Cleanup(s State) (Report, error) {
 	if err != nil {
 		return ours, err
 	}
-	left, err := h.RemoveLeftovers(s)
+	left, err := h.removeLeftovers(s, lives)
 	ours.Changed, ours.Notes = append(ours.Changed, left.Changed...), append(ours.Notes, left.Notes...)
 	return ours, err
 }

@@ -81,7 +81,7 @@ func TestWithoutIPv6(t *testing.T) {
 	n.Sysctl(t, "ipv6/conf/default/disable_ipv6", "1")
 	n.host = n.openHost(t)
 	both := linkLocal()
-	if _, err := n.host.Apply(both); err == nil || !strings.Contains(err.Error(), own6+" cannot be put on link nodens (is IPv6 off?)") || strings.Contains(err.Error(), "\n") {
+	if _, err := n.host.Apply(both); !errors.Is(err, hostnet.ErrLink) || !strings.Contains(err.Error(), own6+" cannot be put on link nodens (is IPv6 off?)") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("with an address of IPv6: %v", err)
 	}
 	if links := n.Run(t, "ip", "-o", "addr", "show", "nodens"); !strings.Contains(links, own4+"/32") || strings.Contains(links, own6) {
@@ -129,7 +129,7 @@ func TestWithoutNetfilter(t *testing.T) {
 		if err := host.Watch(over, func() {}); err != nil {
 			t.Errorf("watch: %v", err)
 		}
-		_, err = host.Cleanup(linkLocal())
+		_, err = host.Cleanup(linkLocal(), nil)
 		return err
 	})
 	if err != nil {

@@ -25,7 +25,7 @@ func (h *Host) Read(s State) (Found, error) {
 	if err != nil {
 		return found, err
 	}
-	found.Leftovers, found.Unread = left.sentences(), left.unread
+	found.Leftovers, found.LeftAt, found.Unread = left.sentences(), left.addrs, left.unread
 	return found, nil
 }
 

@@ -131,7 +131,7 @@ func TestOtherLayoutsAreReplaced(t *testing.T) {
 		t.Errorf("other layouts are still there:\n%s", rules)
 	}
 	n.Run(t, "nft", "add", "table", "inet", "nodens_v2")
-	if _, err := n.host.Cleanup(hostnet.State{}); err != nil {
+	if _, err := n.host.Cleanup(hostnet.State{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if rules := ruleset(t, n.Space); rules != "" {
@@ -160,7 +160,7 @@ func TestWhatBelongsToOthersIsRefused(t *testing.T) {
 			if _, err := n.host.Apply(c.state); !errors.Is(err, hostnet.ErrForeign) {
 				t.Errorf("Apply: %v, want ErrForeign", err)
 			}
-			if _, err := n.host.Cleanup(c.state); err != nil {
+			if _, err := n.host.Cleanup(c.state, nil); err != nil {
 				t.Errorf("Cleanup: %v", err)
 			}
 			if after := picture(t, n.Space); after != before {

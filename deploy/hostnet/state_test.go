@@ -108,7 +108,7 @@ type host interface {
 	Hold(hostnet.Set, time.Duration, ...netip.Addr) error
 	Release(hostnet.Set, ...netip.Addr) error
 	RemoveLeftovers(hostnet.State) (hostnet.Report, error)
-	Cleanup(hostnet.State) (hostnet.Report, error)
+	Cleanup(hostnet.State, func(netip.Addr) bool) (hostnet.Report, error)
 	Watch(context.Context, func()) error
 	Close()
 }
@@ -149,7 +149,7 @@ func TestTheFakeIsAHost(t *testing.T) {
 	if missing := found.Missing(linkLocal()); len(missing) != 2 || len(found.Leftovers) != 1 {
 		t.Errorf("missing %q, leftovers %q", missing, found.Leftovers)
 	}
-	if r, err := h.Cleanup(linkLocal()); err != nil || len(r.Changed) != 1 || fake.String() != "" {
+	if r, err := h.Cleanup(linkLocal(), nil); err != nil || len(r.Changed) != 1 || fake.String() != "" {
 		t.Errorf("Cleanup: %+v, %v; then:\n%s", r, err, fake)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -36,6 +37,12 @@ func Holders(proto Proto, addr netip.AddrPort) []Holder {
 	}
 	four := netip.AddrPortFrom(netip.IPv4Unspecified(), addr.Port())
 	return append(t.holders(t.name, addr, four), t.holders(t.name+"6", everywhere, everywhere)...)
+}
+
+// ServedByOthers tells whether a socket of another user than uid is bound to just this
+// address over UDP. With uid -1 everybody is another.
+func ServedByOthers(at netip.AddrPort, uid int) bool {
+	return slices.ContainsFunc(Holders(ProtoUDP, at), func(h Holder) bool { return !h.Wildcard && h.UID != uid })
 }
 
 // socketTable is a table of sockets in /proc/net.
