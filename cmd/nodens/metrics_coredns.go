@@ -224,12 +224,34 @@ func emitSizes(z *zoneSnapshot, e emitter, sizes *[2]forwarder.Histogram[[forwar
 
 func readEnabled(s *snapshot, e emitter) {
 	for i := range s.Listens {
-		for _, zone := range s.zones() {
-			for _, name := range []string{"cache", "errors", "forward", "loop", "prometheus"} {
-				e.gauge(1, s.Listens[i].server(), zone, "", name)
+		for j := range s.Routes {
+			names := enabledNames(&s.Routes[j].Config)
+			for _, zone := range s.Routes[j].Config.Zones {
+				for _, name := range names {
+					e.gauge(1, s.Listens[i].server(), zone, "", name)
+				}
 			}
 		}
 	}
+}
+
+// enabledNames are what CoreDNS would have in a server block for the route.
+func enabledNames(r *RouteConfig) []string {
+	names := []string{"cache", "errors", "forward", "loop", "prometheus"}
+	for _, rule := range []struct {
+		name  string
+		given bool
+	}{
+		{"dns64", r.Rules.DNS64.Prefix.IsValid()},
+		{"hosts", r.Rules.Hosts.given()},
+		{"rewrite", len(r.Rules.Rewrite) > 0},
+		{"template", len(r.Rules.Answers) > 0 || r.Rules.FilterAAAA},
+	} {
+		if rule.given {
+			names = append(names, rule.name)
+		}
+	}
+	return names
 }
 
 // readPrefetches has one number for all zones.

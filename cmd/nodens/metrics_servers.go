@@ -50,8 +50,8 @@ func corednsServerMetrics() []metric {
 // ones, before 1.7. Dashboards and alerts in use still ask for them.
 func legacyMetrics() []metric {
 	rows := []metric{
-		{"coredns_forward_requests_total", "Questions put to a server.", []string{"to"}, eachServer(func(t *serverSums, e emitter) {
-			e.count(t.sent[0]+t.sent[1], t.to)
+		{"coredns_forward_requests_total", "Questions of clients that a server replied to.", []string{"to"}, eachServer(func(t *serverSums, e emitter) {
+			e.count(t.replied(), t.to)
 		})},
 		{"coredns_forward_responses_total", "Replies of a server.", []string{"to", "rcode"}, eachServer(func(t *serverSums, e emitter) {
 			t.eachRCode(func(rcode string, h *upstream.Histogram) { e.count(h.Count(), t.to, rcode) })
@@ -153,6 +153,15 @@ func added(sum upstream.Histogram, h *upstream.Histogram) upstream.Histogram {
 	}
 	sum.Sum += h.Sum
 	return sum
+}
+
+// replied counts the replies to clients' questions. CoreDNS counts a request when its reply
+// comes, and no health check.
+func (s *serverSums) replied() (n uint64) {
+	for class := range s.replies {
+		n += s.replies[class].Count()
+	}
+	return n
 }
 
 // eachRCode calls emit for the replies with each response code that there were.

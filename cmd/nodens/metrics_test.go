@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net/http/httptest"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -237,7 +238,7 @@ func TestValuesOfNodeCache(t *testing.T) {
 		"coredns_proxy_conn_cache_misses_total": {
 			"proto=tcp proxy_name=forward to=192.0.2.53:53 2", "proto=udp proxy_name=forward to=192.0.2.53:53 4",
 		},
-		"coredns_forward_requests_total":           {"to=192.0.2.53:53 20"},
+		"coredns_forward_requests_total":           {"to=192.0.2.53:53 8"},
 		"coredns_forward_responses_total":          {"rcode=NXDOMAIN to=192.0.2.53:53 8"},
 		"coredns_forward_request_duration_seconds": {"rcode=NXDOMAIN to=192.0.2.53:53 8 sum 0.016"},
 		"coredns_dns_request_count_total": {
@@ -314,6 +315,25 @@ func TestMetricsOfAnEmptyDaemon(t *testing.T) {
 	for _, want := range []string{"nodens_ready 1\n", "coredns_panics_total 0\n", "go_goroutines ", "process_start_time_seconds "} {
 		if !strings.Contains(recorder.Body.String(), want) {
 			t.Errorf("the scrape lacks %q", want)
+		}
+	}
+}
+
+// Who looks for what a zone has finds its rules, too.
+func TestEnabledNames(t *testing.T) {
+	for _, test := range []struct {
+		rules RulesConfig
+		want  string
+	}{
+		{RulesConfig{}, "cache errors forward loop prometheus"},
+		{RulesConfig{Hosts: HostsConfig{File: "/etc/hosts"}, FilterAAAA: true}, "cache errors forward loop prometheus hosts template"},
+		{
+			RulesConfig{DNS64: DNS64Config{Prefix: netip.MustParsePrefix("64:ff9b::/96")}, Answers: make([]AnswerConfig, 1), Rewrite: make([]RewriteConfig, 1)},
+			"cache errors forward loop prometheus dns64 rewrite template",
+		},
+	} {
+		if got := strings.Join(enabledNames(&RouteConfig{Rules: test.rules}), " "); got != test.want {
+			t.Errorf("%+v: %s, want %s", test.rules, got, test.want)
 		}
 	}
 }
