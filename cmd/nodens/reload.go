@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/sha512"
 	"errors"
 	"fmt"
 	"reflect"
@@ -16,6 +17,8 @@ type reloads struct {
 	last reloadResult
 	// failed counts the files that could not be taken over.
 	failed uint64
+	// seen is what they held when the last look ended.
+	seen [sha512.Size]byte
 }
 
 // reloadResult is the outcome of one look at the file.
@@ -39,6 +42,21 @@ func (r *reloads) done(at time.Time, hash string, err error) {
 		return
 	}
 	r.last.Good, r.last.Hash = at, hash
+}
+
+// changed says that files hold something else than at the last time.
+func (r *reloads) changed(files []string) bool {
+	h := sha512.New()
+	for _, path := range files {
+		data, err := readFile(path)
+		fmt.Fprintf(h, "%s %d %v\n", path, len(data), err)
+		h.Write(data)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.seen
+	h.Sum(r.seen[:0])
+	return r.seen != before
 }
 
 func (r *reloads) result() reloadResult {
@@ -70,7 +88,7 @@ func (d *daemon) reload(asked bool) {
 	if err == nil {
 		err = d.takeOver(config, old)
 	}
-	again := err != nil && before.Err != nil && err.Error() == before.Err.Error()
+	again := err != nil && !d.reloads.changed(d.source.files()) && before.Err != nil && err.Error() == before.Err.Error()
 	if !again {
 		d.reloads.done(time.Now(), config.Hash, err)
 		if errors.As(err, new(kubeDNSError)) {

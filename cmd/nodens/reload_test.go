@@ -314,4 +314,7 @@ func TestReloadThatIsAskedFor(t *testing.T) {
 	if r := h.reloads.result(); r.Failed != 1 {
 		t.Errorf("one file is counted %d times", r.Failed)
 	}
+	if r := h.reconfigure("nonsense: 1\n" + good + "# another file\n"); r.Err == nil || r.Failed != 2 {
+		t.Errorf("another file with the same mistake: %+v", r)
+	}
 }
