@@ -571,16 +571,28 @@ func TestSyncInterval(t *testing.T) {
 	}
 }
 
+// Without its certificate TLS is a mistake of the start, not of the first scrape.
+func TestNodeCacheWithoutCertificate(t *testing.T) {
+	f, err := parseNodeCache(strings.Fields("-tls-enabled -tls-cert-file /nowhere/tls.crt -conf a"), &strings.Builder{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newNodeCache(f, nil); err == nil || !strings.Contains(err.Error(), "-tls-enabled: certificate of the metrics: open /nowhere/tls.crt") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // What the command line says in vain is told, and what cannot be meant is refused.
 func TestNodeCacheFlags(t *testing.T) {
 	for line, want := range map[string]string{
-		"-setupebtables -conf a":                      "there is no flag -setupebtables",
-		"-unknown value -conf a":                      "there is no flag -unknown",
-		"--unknown=value --conf a":                    "there is no flag -unknown",
-		"-setupinterface false -conf a":               "-setupinterface false is read as -setupinterface=false",
-		"run -conf a":                                 `"run" is too much`,
-		"-syncinterval 5ns -conf a":                   "-syncinterval 5ns is read as 5s, as node-cache does; write 5",
-		"-tls-enabled -tls-min-version TLS10 -conf a": "-tls-min-version TLS10 is too old",
+		"-setupebtables -conf a":                               "there is no flag -setupebtables",
+		"-unknown value -conf a":                               "there is no flag -unknown",
+		"--unknown=value --conf a":                             "there is no flag -unknown",
+		"-setupinterface false -conf a":                        "-setupinterface false is read as -setupinterface=false",
+		"run -conf a":                                          `"run" is too much`,
+		"-syncinterval 5ns -conf a":                            "-syncinterval 5ns is read as 5s, as node-cache does; write 5",
+		"-localip 169.254.20.10 -setupinterface=false -conf a": "-setupiptables makes no rules beside -setupinterface=false",
+		"-tls-enabled -tls-min-version TLS10 -conf a":          "-tls-min-version TLS10 is too old",
 	} {
 		f, err := parseNodeCache(strings.Fields(line), &strings.Builder{})
 		if err != nil || f.conf != "a" || len(f.warnings) != 1 || !strings.Contains(f.warnings[0], want) {

@@ -184,6 +184,9 @@ func (f *nodeCacheFlags) translate() error {
 			return fmt.Errorf("-%s is %q; write an address and a port, such as 0.0.0.0:9353", flag, cut(text))
 		}
 	}
+	if f.setupIPTables && !f.setupInterface && f.localIP != "" {
+		f.warn("-setupiptables makes no rules beside -setupinterface=false: they go with the interface; write -setupiptables=false too, or leave out -setupinterface=false")
+	}
 	if f.tlsEnabled {
 		return f.translateTLS()
 	}
