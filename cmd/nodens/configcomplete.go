@@ -59,11 +59,7 @@ func (c *Config) clusterIPs(getenv func(string) string) {
 		if !r.fromAPI() || r.Topology.ClusterIP != nil {
 			continue
 		}
-		services := []string{cmp.Or(r.Topology.Service, kube.DefaultService)}
-		if services[0] == kube.DefaultService {
-			services = []string{"kube-dns-upstream", kube.DefaultService}
-		}
-		for _, service := range services {
+		for _, service := range r.clusterServices() {
 			if server, ok := c.clusterIP(service, getenv); ok {
 				r.Topology.ClusterIP = []netip.AddrPort{server}
 				break
@@ -72,11 +68,24 @@ func (c *Config) clusterIPs(getenv func(string) string) {
 	}
 }
 
+// clusterServices are those whose ClusterIP may be asked, the first that has one.
+func (r *RouteConfig) clusterServices() []string {
+	service := cmp.Or(r.Topology.Service, kube.DefaultService)
+	if service == kube.DefaultService {
+		return []string{"kube-dns-upstream", service}
+	}
+	return []string{service}
+}
+
+// hostVariable is what the kubelet tells the ClusterIP of a Service in.
+func hostVariable(service string) string {
+	return strings.ToUpper(strings.ReplaceAll(service, "-", "_")) + serviceHost
+}
+
 // clusterIP is the address of a Service in the environment, unless we listen
 // there.
 func (c *Config) clusterIP(service string, getenv func(string) string) (netip.AddrPort, bool) {
-	name := strings.ToUpper(strings.ReplaceAll(service, "-", "_"))
-	ip, err := netip.ParseAddr(getenv(name + "_SERVICE_HOST"))
+	ip, err := netip.ParseAddr(getenv(hostVariable(service)))
 	if err != nil {
 		return netip.AddrPort{}, false
 	}

@@ -188,15 +188,24 @@ func (d *daemon) awaitServers(routes []*liveRoute) error {
 		case <-ended:
 			return fmt.Errorf("route for %s: %w", r.spec.config.Zones[0], r.started[len(r.started)-1].err)
 		case <-limit:
-			words := "no servers are known yet"
-			if r.spec.config.fallsBack() {
-				words = "no endpoint is known yet; the ClusterIP or the fallback is asked"
-			}
-			d.log.Warn(words, zap.Strings("zones", r.spec.config.Zones))
+			d.log.Warn(withoutServers(&r.spec.config), zap.Strings("zones", r.spec.config.Zones))
 			return nil
 		}
 	}
 	return nil
+}
+
+// withoutServers says what happens to the names of a route without servers as yet, and
+// what would help it.
+func withoutServers(r *RouteConfig) string {
+	switch {
+	case r.fallsBack():
+		return "no endpoint is known yet; the ClusterIP or the fallback is asked"
+	case r.fromAPI():
+		service := r.clusterServices()[0]
+		return fmt.Sprintf("no servers are known yet, and no ClusterIP to ask meanwhile: %s has none; the kubelet sets it where the pod's namespace has a Service %s", hostVariable(service), service)
+	}
+	return "no servers are known yet"
 }
 
 // prepareForwarder keeps the forwarder while all that it is made of is the same.

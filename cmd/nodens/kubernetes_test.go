@@ -223,3 +223,21 @@ func TestProbesNameTheAPIServer(t *testing.T) {
 		}
 	}
 }
+
+// Who waits for servers is told which variable would give one, and which Service.
+func TestWithoutServers(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		route RouteConfig
+		want  string
+	}{
+		{"of the default", RouteConfig{}, "KUBE_DNS_UPSTREAM_SERVICE_HOST has none; the kubelet sets it where the pod's namespace has a Service kube-dns-upstream"},
+		{"of another name", RouteConfig{Topology: TopologyConfig{Service: "rke2-coredns"}}, "RKE2_COREDNS_SERVICE_HOST has none; the kubelet sets it where the pod's namespace has a Service rke2-coredns"},
+		{"with a ClusterIP", RouteConfig{Topology: TopologyConfig{ClusterIP: addrPorts("10.96.0.10:53")}}, "the ClusterIP or the fallback is asked"},
+		{"of a file", RouteConfig{ResolvConf: "/etc/resolv.conf"}, "no servers are known yet"},
+	} {
+		if got := withoutServers(&test.route); !strings.HasSuffix(got, test.want) {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}
