@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -59,11 +60,51 @@ func (f *configFile) httpAddresses(to *[]string) reader {
 				return
 			}
 			addNew(to, n.Value)
+			if a, err := netip.ParseAddrPort(n.Value); err == nil {
+				f.served = append(f.served, serverLine{a, path, n.Line})
+			}
 		})
 		if len(*to) > maxHTTP {
 			f.add(n.Line, fmt.Sprintf("%s has %d addresses", path, len(*to)), fmt.Sprintf("keep at most %d", maxHTTP))
 		}
 	}
+}
+
+// compareServed looks for addresses that two of queries, admin and the guard would have to
+// share.
+func (f *configFile) compareServed() {
+	c := &f.config
+	served := append([]serverLine{{c.Admin.Address, "admin.address", f.adminLine}}, f.served...)
+	if c.Host.guarded() {
+		guard := serverLine{c.Host.Metrics, "host.metrics", f.guardLine}
+		for _, s := range served {
+			if collide(s.address, guard.address) {
+				f.add(cmp.Or(guard.line, s.line, f.hostLine), fmt.Sprintf("%s is %s, which %s has with %s", guard.path, guard.address, s.path, s.address), "choose another port")
+			}
+		}
+		served = append(served, guard)
+	}
+	for _, s := range served {
+		for i, listen := range c.Listen {
+			if !collide(listen, s.address) {
+				continue
+			}
+			line := s.line
+			if line == 0 && i < len(f.listenLines) {
+				line = f.listenLines[i]
+			}
+			f.add(line, fmt.Sprintf("%s is %s, which the listen address %s takes", s.path, s.address, listen), "choose another port")
+		}
+	}
+}
+
+// collide tells whether nobody can listen on both. Port 0 will be any.
+func collide(a, b netip.AddrPort) bool {
+	if a.Port() != b.Port() || a.Port() == 0 {
+		return false
+	}
+	wild := a.Addr().IsUnspecified() || b.Addr().IsUnspecified()
+	return a.Addr() == b.Addr() || wild && a.Addr().Is4() == b.Addr().Is4()
 }
 
 // isHTTPAddress says that text is [ADDRESS]:PORT.

@@ -41,6 +41,8 @@ type configFile struct {
 	listenLines []int
 	adminLine   int
 	hostLine    int
+	guardLine   int          // of host.metrics
+	served      []serverLine // what admin serves beside its address
 	burstLine   int
 	// upstreamLine is that of limits.upstreamInFlight, 0 when it is not written.
 	upstreamLine int
@@ -200,13 +202,5 @@ func (f *configFile) compare() {
 	f.compareBounds()
 	f.compareHost()
 	f.compareSearches()
-	for i, listen := range f.config.Listen {
-		if covers(listen, f.config.Admin.Address, nil) {
-			line := f.adminLine
-			if line == 0 && i < len(f.listenLines) {
-				line = f.listenLines[i]
-			}
-			f.add(line, fmt.Sprintf("admin.address is %s, which the listen address %s takes", f.config.Admin.Address, listen), "choose another port")
-		}
-	}
+	f.compareServed()
 }

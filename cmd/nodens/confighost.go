@@ -60,7 +60,7 @@ func (f *configFile) host() fields {
 		"endpoints": f.to(&h.Endpoints),
 		"metrics": func(path string, n *yaml.Node) {
 			if a, ok := f.addrPort(path, n, 0); ok {
-				h.Metrics = a
+				h.Metrics, f.guardLine = a, n.Line
 			}
 		},
 	}
