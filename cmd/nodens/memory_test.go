@@ -23,7 +23,7 @@ func TestMemoryPolicy(t *testing.T) {
 	if got := applyMemoryPolicy(32<<20, 0, keepMemory); got != (memoryPolicy{100, 0}) {
 		t.Errorf("with the variables set the policy is %+v, want it unchanged", got)
 	}
-	want := memoryPolicy{GCPercent: 30, Limit: 32<<20*8/5 + 32<<20}
+	want := memoryPolicy{GCPercent: 30, Limit: 32<<20*8/5 + 56<<20}
 	if got := applyMemoryPolicy(32<<20, 0, noEnv); got.GCPercent != want.GCPercent || got.Limit-want.Limit > 1 || want.Limit-got.Limit > 1 {
 		t.Errorf("policy %+v, want %+v", got, want)
 	}
