@@ -23,6 +23,7 @@ type corefileBlock struct {
 	forwards []forwardStatement
 	access   []accessRule // in their order
 	denied   int          // answers that acl made
+	goesOn   *statement   // a rewrite continue, until another rewrite is there
 	// apply changes every route of the block, in order.
 	apply []func(r *RouteConfig)
 }
@@ -317,6 +318,27 @@ func (c *corefile) rulesOnly(b *corefileBlock, all []statement) {
 	b.forwards = append(b.forwards, forwardStatement{statement: &b.statement, route: r})
 }
 
+// boundedTTLs brings the TTLs of answers made here between bounds, as CoreDNS's cache does,
+// which stands before the directives that make them.
+func boundedTTLs(r RulesConfig, low, high time.Duration) RulesConfig {
+	if r.Hosts.given() {
+		r.Hosts.TTL = min(max(r.Hosts.TTL, low), high)
+	}
+	r.Answers = slices.Clone(r.Answers)
+	for i := range r.Answers {
+		a := &r.Answers[i]
+		a.Records = slices.Clone(a.Records)
+		for at, record := range a.Records {
+			text, rest, _ := strings.Cut(record, " ")
+			if n, err := strconv.ParseUint(text, 10, 31); err == nil {
+				ttl := min(max(time.Duration(n)*time.Second, low), high)
+				a.Records[at] = fmt.Sprintf("%d %s", ttl/time.Second, rest)
+			}
+		}
+	}
+	return r
+}
+
 // routes are the block's forwards with what the block says about all of them.
 func (b *corefileBlock) routes() (routes []RouteConfig) {
 	for _, f := range b.forwards {
@@ -328,6 +350,9 @@ func (b *corefileBlock) routes() (routes []RouteConfig) {
 			change(&r)
 		}
 		r.Cache.MinTTL = min(r.Cache.MinTTL, r.Cache.MaxTTL)
+		if b.cached {
+			r.Rules = boundedTTLs(r.Rules, r.Cache.MinTTL, r.Cache.MaxTTL)
+		}
 		if r.RulesOnly { // nothing is kept or asked
 			r.Cache = defaultRoute(false).Cache
 		}

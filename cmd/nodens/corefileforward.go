@@ -115,15 +115,16 @@ const maxForward = 15
 
 // usable are the servers of t, those of its files as they are now.
 func (c *corefile) usable(s *statement, t targets) []netip.AddrPort {
-	servers := t.servers
-	for _, path := range t.files {
+	servers := slices.Clone(t.servers)
+	for i, path := range t.files {
 		data, err := readFile(path)
 		if err != nil {
 			c.wrong(s, fmt.Sprintf("forward names the file %s, which cannot be read: %v", path, err), "name a file like resolv.conf")
 			continue
 		}
 		c.note(s, fmt.Sprintf("forward names %s beside other servers", path), "its nameservers are read now; a change of the file counts with the next reload")
-		servers = append(servers, nameservers(data)...)
+		at := t.places[i] + len(servers) - len(t.servers) // those of earlier files stand before
+		servers = slices.Insert(servers, at, nameservers(data)...)
 	}
 	var list []netip.AddrPort
 	for _, server := range servers {

@@ -39,7 +39,7 @@ func readHosts(c *corefile, b *corefileBlock, s *statement) {
 	for i := range s.block {
 		c.hostsOption(&s.block[i], &h)
 	}
-	if !h.given() {
+	if h.File == "" { // entries stand beside it
 		h.File = "/etc/hosts"
 	}
 	if h.Only {
@@ -163,9 +163,13 @@ func fixedRecord(text string) (record string, fixed bool) {
 // that was asked for in the answer only where it is told to; nodens always does.
 func readRewrite(c *corefile, b *corefileBlock, s *statement) {
 	args := s.texts()
+	if b.goesOn != nil {
+		c.wrong(b.goesOn, "rewrite continue goes on to the rewrites behind it, which has no equivalent", "write stop, and what both come to as one rewrite")
+		b.goesOn = nil
+	}
 	if len(args) > 0 && (args[0] == "stop" || args[0] == "continue") {
 		if args[0] == "continue" {
-			c.note(s, "rewrite continue has no equivalent", "the first rewrite that fits counts")
+			b.goesOn = s
 		}
 		args = args[1:]
 	}
@@ -186,7 +190,21 @@ func readRewrite(c *corefile, b *corefileBlock, s *statement) {
 		c.wrong(s, fmt.Sprintf("rewrite name %s has no equivalent, and answers would differ without it", how), "write rewrite name [exact | suffix] FROM TO")
 		return
 	}
+	c.compareEnd(b, s, &r, from)
 	b.addRule(func(rules *RulesConfig) { rules.Rewrite = append(slices.Clone(rules.Rewrite), r) })
+}
+
+// compareEnd looks for names that CoreDNS, for which the end is one of letters, and nodens,
+// for which it is whole labels, rewrite differently.
+func (c *corefile) compareEnd(b *corefileBlock, s *statement, r *RewriteConfig, from string) {
+	switch {
+	case !r.Suffix:
+	case strings.HasPrefix(from, "."):
+		c.note(s, fmt.Sprintf("rewrite name suffix takes %s itself, too", r.From), "CoreDNS rewrites only the names below it")
+	case slices.ContainsFunc(b.zones, func(zone string) bool { return !dns.IsSubDomain(r.From, zone) }):
+		c.wrong(s, fmt.Sprintf("rewrite name suffix %s also fits names in which it begins inside a label, which has no equivalent", cut(from)),
+			"write a dot before both ends, and rewrite name exact for the name itself")
+	}
 }
 
 // rewriteOf is names for names, or ends of names for ends. Ends that are no whole

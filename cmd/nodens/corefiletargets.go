@@ -13,6 +13,7 @@ type targets struct {
 	// if there is one.
 	overTLS map[netip.AddrPort]string
 	files   []string
+	places  []int // how many servers stand before each file
 	// service is NAMESPACE/NAME when they are the endpoints of a Service, whose own
 	// address is clusterIP, if that is known.
 	service   string
@@ -115,7 +116,7 @@ func (c *corefile) addTarget(s *statement, t *targets, text string) {
 			t.overTLS = withName(t.overTLS, server, name)
 		}
 	case scheme == "dns" && strings.HasPrefix(rest, "/"):
-		t.files = append(t.files, rest)
+		t.files, t.places = append(t.files, rest), append(t.places, len(t.servers))
 	default:
 		c.wrong(s, fmt.Sprintf("forward names %q, which is neither an IP address nor the path of a file", cut(text)), "write an address, or /etc/resolv.conf")
 	}
