@@ -125,7 +125,7 @@ func TestManyRestarts(t *testing.T) {
 	// More are open while it is at work.
 	waitFor(t, "the guard has no more descriptors open than before", 60*time.Second, func() bool { return guard.descriptors() <= descriptors })
 	guard.stop()
-	if _, err := n.host.Cleanup(n.state()); err != nil {
+	if _, err := n.host.Cleanup(n.state(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(bare, n.picture()); diff != "" {
