@@ -95,7 +95,8 @@ func readRequestCounts(z *zoneSnapshot, e emitter) {
 func setupMetric() metric {
 	return metric{
 		"coredns_nodecache_setup_errors_total", "Failures to set up the node's network or to read the ConfigMap kube-dns.",
-		[]string{"errortype"}, readSetupErrors,
+		[]string{"errortype"},
+		readSetupErrors,
 	}
 }
 
