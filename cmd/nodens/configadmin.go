@@ -85,16 +85,20 @@ func (f *configFile) compareServed() {
 		served = append(served, guard)
 	}
 	for _, s := range served {
-		for i, listen := range c.Listen {
-			if !collide(listen, s.address) {
-				continue
-			}
-			line := s.line
-			if line == 0 && i < len(f.listenLines) {
-				line = f.listenLines[i]
-			}
-			f.add(line, fmt.Sprintf("%s is %s, which the listen address %s takes", s.path, s.address, listen), "choose another port")
+		f.compareListen(s)
+	}
+}
+
+func (f *configFile) compareListen(s serverLine) {
+	for i, listen := range f.config.Listen {
+		if !collide(listen, s.address) {
+			continue
 		}
+		line := s.line
+		if line == 0 && i < len(f.listenLines) {
+			line = f.listenLines[i]
+		}
+		f.add(line, fmt.Sprintf("%s is %s, which the listen address %s takes", s.path, s.address, listen), "choose another port")
 	}
 }
 

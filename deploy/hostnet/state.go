@@ -129,7 +129,7 @@ func (s State) Validate() error {
 		errs = append(errs, fmt.Errorf("%v is unknown: use link-local, service or none", s.Mode))
 	}
 	if len(s.Link) > 15 || strings.ContainsAny(s.Link, "/:% \t\n") || s.Link == "." || s.Link == ".." {
-		errs = append(errs, fmt.Errorf("link name %q: the kernel takes 1 to 15 bytes without blanks, slashes, colons and percent signs, and neither . nor ..", s.Link))
+		errs = append(errs, fmt.Errorf("link name %q: the kernel takes 1 to 15 bytes without blanks, slashes, colons and percent signs, and no dots alone", s.Link))
 	}
 	if s.Mode != None && len(s.listen()) == 0 {
 		errs = append(errs, fmt.Errorf("mode %v without a listen address: name one", s.Mode))
