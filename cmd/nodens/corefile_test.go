@@ -336,15 +336,15 @@ func TestCorefileCommands(t *testing.T) {
 func TestCorefileRules(t *testing.T) {
 	for directive, want := range map[string]string{
 		"template IN A example {\n answer \"{{ .Name }} 60 IN A 10.{{ .Group.x }}\"\n}": "template computes its answer",
-		"template IN NONE":                  "which there is not",
-		"template CH A":                     "template is for \"CH A\"",
-		"rewrite name regex (.*) b.example": "rewrite name regex has no equivalent",
+		"template IN NONE":                                     "which there is not",
+		"template CH A":                                        "template is for \"CH A\"",
+		"rewrite name regex (.*) b.example":                    "rewrite name regex has no equivalent",
 		"rewrite stop {\n name exact a b\n answer name b a\n}": "rewrite { name ... } has no equivalent",
-		"rewrite type A AAAA":                            "rewrite type A AAAA has no equivalent",
-		"hosts {\n nobody example\n}":                    "hosts has \"nobody example\"",
-		"dns64 192.0.2.0/24":                             "none for IPv4 addresses",
-		"template IN A {\n match (\n rcode NXDOMAIN\n}":  "no regular expression",
-		"rewrite name suffix old.example. .new.example.": "rewrite name suffix has no equivalent",
+		"rewrite type A AAAA":                                  "rewrite type A AAAA has no equivalent",
+		"hosts {\n nobody example\n}":                          "hosts has \"nobody example\"",
+		"dns64 192.0.2.0/24":                                   "none for IPv4 addresses",
+		"template IN A {\n match (\n rcode NXDOMAIN\n}":        "no regular expression",
+		"rewrite name suffix old.example. .new.example.":       "rewrite name suffix has no equivalent",
 	} {
 		_, err := readCorefileText(t, ". {\n bind 127.0.0.1\n forward . 192.0.2.1\n cache\n "+directive+"\n}\n", kubeDNS{})
 		if err == nil || !strings.Contains(err.Error(), want) {
