@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"net/netip"
-	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 
 	"github.com/nodens-dns/nodens/bench/load"
 	"github.com/nodens-dns/nodens/bench/names"
+	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/bench/upstream"
 )
 
@@ -96,23 +96,9 @@ func TestConnectionsThatCloseAfterAReply(t *testing.T) {
 	t.Parallel()
 	mix := newMix(t, names.Config{})
 	behind := newUpstream(t, mix, upstream.Faults{}).Addr()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var running sync.WaitGroup
-	t.Cleanup(func() { listener.Close(); running.Wait() })
-	running.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			running.Go(func() { answerInPieces(conn, behind) })
-		}
-	})
+	addr := space.Accept(t, func(conn net.Conn) { answerInPieces(conn, behind) })
 	report := run(t, load.Config{
-		Target: listener.Addr().(*net.TCPAddr).AddrPort(), Source: streams(mix), Transport: load.TCP, Conns: 1,
+		Target: addr, Source: streams(mix), Transport: load.TCP, Conns: 1,
 		Stages: []load.Stage{load.Steady("run", 40, time.Second)}, Timeout: 5 * time.Second,
 	})
 	// One that left as the connection was closed is lost, and on a slow machine many are.

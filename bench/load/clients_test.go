@@ -19,6 +19,7 @@ import (
 
 	"github.com/nodens-dns/nodens/bench/load"
 	"github.com/nodens-dns/nodens/bench/names"
+	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/bench/upstream"
 )
 
@@ -153,24 +154,11 @@ func startTLS(t *testing.T, behind netip.AddrPort) (netip.AddrPort, *tls.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var running sync.WaitGroup
-	t.Cleanup(func() { listener.Close(); running.Wait() })
-	running.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			running.Go(func() { passOn(conn, behind) })
-		}
-	})
+	serving := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+	addr := space.Accept(t, func(conn net.Conn) { passOn(tls.Server(conn, serving), behind) })
 	roots := x509.NewCertPool()
 	roots.AddCert(cert)
-	return listener.Addr().(*net.TCPAddr).AddrPort(), &tls.Config{RootCAs: roots}
+	return addr, &tls.Config{RootCAs: roots}
 }
 
 func passOn(conn net.Conn, behind netip.AddrPort) {
@@ -212,23 +200,9 @@ func TestTLSThatIsNotTrustedIsRefusedAtOnce(t *testing.T) {
 func TestConnectionForEachQueryInPieces(t *testing.T) {
 	mix := newMix(t, names.Config{})
 	behind := newUpstream(t, mix, upstream.Faults{}).Addr()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var running sync.WaitGroup
-	t.Cleanup(func() { listener.Close(); running.Wait() })
-	running.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			running.Go(func() { answerInPieces(conn, behind) })
-		}
-	})
+	addr := space.Accept(t, func(conn net.Conn) { answerInPieces(conn, behind) })
 	report := run(t, load.Config{
-		Target: listener.Addr().(*net.TCPAddr).AddrPort(), Source: streams(mix), Transport: load.TCPEach,
+		Target: addr, Source: streams(mix), Transport: load.TCPEach,
 		Stages: []load.Stage{load.Steady("run", 100, 200*time.Millisecond)}, Timeout: long,
 	})
 	if c := report.Total; c.Right != 20 {

@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/nodens-dns/nodens/bench/play"
 	"github.com/nodens-dns/nodens/bench/reflector"
 	"github.com/nodens-dns/nodens/bench/scenarios"
+	"github.com/nodens-dns/nodens/bench/space"
 	"github.com/nodens-dns/nodens/bench/upstream"
 )
 
@@ -153,23 +153,9 @@ func TestFaultsFromTheStartBeginWithTheLoad(t *testing.T) {
 
 // Nothing but TC over TCP leaves nobody to ask.
 func TestWarmUpNamesTruncatedReplies(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var running sync.WaitGroup
-	t.Cleanup(func() { listener.Close(); running.Wait() })
-	running.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			running.Go(func() { truncate(conn) })
-		}
-	})
+	addr := space.Accept(t, truncate)
 	s := read(t, strings.Replace(short, "udp", "tcp", 1))
-	_, err = playOf(t, play.Config{Scenario: s, Target: listener.Addr().(*net.TCPAddr).AddrPort()})
+	_, err := playOf(t, play.Config{Scenario: s, Target: addr})
 	if err == nil || !strings.Contains(err.Error(), "100 truncated") {
 		t.Errorf("%v, want it to say that 100 are truncated", err)
 	}
