@@ -139,6 +139,17 @@ func TestTiers(t *testing.T) {
 func TestCloseEndsExchanges(t *testing.T) {
 	entered := make(chan struct{}, 8)
 	g := group(t, upstream.Config{}, plain(serve(t, func(*request) { entered <- struct{}{} })))
+	closeWhileAsking(t, g, entered)
+	if _, _, err := ask(t, g, "b.test"); !errors.Is(err, upstream.ErrClosed) {
+		t.Errorf("error %v", err)
+	}
+	g.Update(upstream.Table{})
+}
+
+// closeWhileAsking closes a group once a question has come as far as it ever gets, which
+// ends it.
+func closeWhileAsking(t *testing.T, g *upstream.Group, entered <-chan struct{}) {
+	t.Helper()
 	done := make(chan error)
 	go func() {
 		_, _, err := ask(t, g, "a.test")
@@ -149,10 +160,6 @@ func TestCloseEndsExchanges(t *testing.T) {
 	if err := <-done; !errors.Is(err, upstream.ErrClosed) {
 		t.Errorf("error %v", err)
 	}
-	if _, _, err := ask(t, g, "b.test"); !errors.Is(err, upstream.ErrClosed) {
-		t.Errorf("error %v", err)
-	}
-	g.Update(upstream.Table{})
 }
 
 // TestCloseEndsDials has connections that neither come about nor fail.
@@ -166,16 +173,7 @@ func TestCloseEndsDials(t *testing.T) {
 			return nil, ctx.Err()
 		},
 	}, plain(serve(t, good(t))))
-	done := make(chan error)
-	go func() {
-		_, _, err := ask(t, g, "a.test")
-		done <- err
-	}()
-	<-entered
-	_ = g.Close()
-	if err := <-done; !errors.Is(err, upstream.ErrClosed) {
-		t.Errorf("error %v", err)
-	}
+	closeWhileAsking(t, g, entered)
 }
 
 // TestUpdateStorm exists to feed the race detector. One good server is in every
