@@ -183,8 +183,9 @@ func (r *importReader) wrong(at caddyfile.Token, what, do string) bool {
 // process.
 func withVariables(text string) string {
 	for _, pattern := range []string{`\{%(.+?)%\}`, `\{\$(.+?)\}`} {
-		text = regexp.MustCompile(pattern).ReplaceAllStringFunc(text, func(found string) string {
-			return os.Getenv(regexp.MustCompile(pattern).FindStringSubmatch(found)[1])
+		variable := regexp.MustCompile(pattern)
+		text = variable.ReplaceAllStringFunc(text, func(found string) string {
+			return os.Getenv(variable.FindStringSubmatch(found)[1])
 		})
 	}
 	return text
