@@ -107,7 +107,7 @@ func (v *visit) leftovers(found *hostnet.Found) {
 		left = nil
 	}
 	for _, one := range left {
-		v.find(warning, "leftovers", "of node-cache: "+one+", which disables a fallback", "a guard removes it, and so does 'nodens cleanup'")
+		v.find(warning, "leftovers", "of node-cache: "+one+", which disables a fallback of TCP", "a guard removes it, and so does 'nodens cleanup'")
 	}
 	for _, sentence := range found.Unread {
 		v.find(warning, "leftovers", sentence, "look yourself: iptables -t raw -S; ip6tables -t raw -S")

@@ -11,15 +11,15 @@ type Report struct {
 	Link, Kind string
 	// Changed lists what was not as desired, a sentence each. Empty: nothing was done.
 	Changed []string
-	// Forgotten is how many tracked connections to former targets were deleted.
+	// Forgotten is how many TCP handshakes with former targets were deleted.
 	Forgotten int
 	// Notes lists what is odd but did not stop anything, a sentence each.
 	Notes []string
 }
 
 // Apply makes the host look like s: nothing where it does already, else the table in
-// one transaction, then link and addresses, then the deletion of tracked connections
-// to targets that s does not know. Counters and the sets Alive and Bypass survive.
+// one transaction, then link and addresses, then the deletion of TCP handshakes
+// with targets that s does not know. Counters and the sets Alive and Bypass survive.
 // Mode none removes table and link.
 //
 // An error leaves the table as it was before or as desired, never in between. It says

@@ -8,6 +8,7 @@ import "github.com/google/nftables"
 //	         without tracking (or in a zone of its own), the rest goes on
 //	leave    packets born here, likewise, by the set alive instead of the socket:
 //	         here the socket is the sender's
+//	miss     UDP that nobody here takes: counted, and in a zone of the targets
 //	steer    the first packet of a tracked connection, arriving: TCP stays if a socket
 //	         takes it, and goes to the fallback otherwise
 //	send     likewise for connections born here
@@ -51,7 +52,7 @@ func (b builder) chains() []chain {
 		hide.rules = append(hide.rules, b.hide(f)...)
 		inner = append(
 			inner,
-			b.arrive(f), b.leave(f), b.steerTCP(f), b.sendTCP(f), b.steerUDP(f), b.sendUDP(f),
+			b.arrive(f), b.leave(f), b.miss(f), b.steerTCP(f), b.sendTCP(f), b.steerUDP(f), b.sendUDP(f),
 			b.fallback(tcp(), f), b.fallback(udp(), f),
 		)
 	}
@@ -66,36 +67,45 @@ func (b builder) delivered() term {
 	return untracked()
 }
 
-// arrive counts what it leaves to the fallback: later chains see only the first
-// packet of a connection.
 func (b builder) arrive(f family) chain {
-	missed := count(counterName(udp(), f))
 	c := chain{name: "arrive" + f.digit}
 	if b.ProbeMark != 0 {
 		c.rules = append(c.rules, rule{marked(b.ProbeMark), b.delivered(), accept()})
 	}
 	c.rules = append(
 		c.rules,
-		rule{to(f, Bypass.name(f)), missed, accept()},
-		rule{wildcardSocket(), missed, accept()},
+		rule{to(f, Bypass.name(f)), goes("miss" + f.digit)},
+		rule{wildcardSocket(), goes("miss" + f.digit)},
 		rule{anySocket(), b.delivered(), accept()},
-		rule{missed},
+		rule{goes("miss" + f.digit)},
 	)
 	return c
 }
 
 func (b builder) leave(f family) chain {
-	missed := count(counterName(udp(), f))
 	c := chain{name: "leave" + f.digit, rules: b.exempt()}
 	if b.ProbeMark != 0 {
 		c.rules = append(c.rules, rule{marked(b.ProbeMark), b.delivered(), accept()})
 	}
 	c.rules = append(
 		c.rules,
-		rule{to(f, Bypass.name(f)), missed, accept()},
+		rule{to(f, Bypass.name(f)), goes("miss" + f.digit)},
 		rule{to(f, Alive.name(f)), b.delivered(), accept()},
-		rule{missed},
+		rule{goes("miss" + f.digit)},
 	)
+	return c
+}
+
+// miss counts what it leaves to the fallback: later chains see only the first packet of
+// a connection. What goes to a Service is tracked as kube-proxy knows it.
+func (b builder) miss(f family) chain {
+	c := chain{name: "miss" + f.digit, rules: []rule{{count(counterName(udp(), f))}}}
+	if b.serves(f) {
+		c.rules = append(c.rules, rule{to(f, "service"+f.digit), accept()})
+	}
+	if targets := f.targets(b.Fallback.UDP); len(targets) > 0 {
+		c.rules = append(c.rules, rule{setTargetsZone(targets)})
+	}
 	return c
 }
 
@@ -231,8 +241,8 @@ func (b builder) hide(f family) []rule {
 	if b.serves(f) {
 		rules = append(rules, rule{to(f, listen), accept()}) // it stayed here
 		rules = append(rules, rule{
-			original(f, "daddr", "service"+f.digit, false), original(f, "saddr", listen, true), accept(),
+			wasAddressed(f, "daddr", "service"+f.digit, false), wasAddressed(f, "saddr", listen, true), accept(),
 		})
 	}
-	return append(rules, rule{translated(), original(f, "daddr", listen, false), masquerade()})
+	return append(rules, rule{translated(), wasAddressed(f, "daddr", listen, false), masquerade()})
 }

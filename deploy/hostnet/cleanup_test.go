@@ -136,9 +136,9 @@ func TestCleanupLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestLeftoversDisableTheFallback and their removal brings it back, with the
-// addresses on our link all the while.
-func TestLeftoversDisableTheFallback(t *testing.T) {
+// TestLeftoversDisableTheFallbackOfTCP and their removal brings it back, with the
+// addresses on our link all the while. UDP is tracked in spite of them.
+func TestLeftoversDisableTheFallbackOfTCP(t *testing.T) {
 	n := newNode(t)
 	n.nodeCache(t, true, own4, own6)
 	state := oneTarget(linkLocal())
@@ -146,19 +146,19 @@ func TestLeftoversDisableTheFallback(t *testing.T) {
 	if notes := strings.Join(report.Notes, "\n"); !strings.Contains(notes, "nodelocaldns as well") {
 		t.Errorf("notes %q, want the other link named", notes)
 	}
-	pod := client{space: n.Bridged, wait: 100e6}
-	answers(t, "with leftovers", pod, noAnswer, []cell{{"udp", dns(own4)}, {"udp", dns(own6)}})
+	pod := client{space: n.Bridged}
+	answers(t, "with leftovers", pod, "refused", []cell{{"tcp", dns(own4)}, {"tcp", dns(own6)}})
+	answers(t, "with leftovers", pod, "coredns", []cell{{"udp", dns(own4)}, {"udp", dns(own6)}})
 	if _, err := n.host.RemoveLeftovers(state); err != nil {
 		t.Fatal(err)
 	}
-	pod.wait = 0
 	answers(t, "without", pod, "coredns", cells(own4, own6))
 	n.server(t, own4, own6)
 	answers(t, "with a server", pod, "server", cells(own4, own6))
 }
 
 // TestLeftoversOfLegacy are rules that we do not delete: as long as they are there,
-// there is no fallback.
+// there is no fallback of TCP.
 func TestLeftoversOfLegacy(t *testing.T) {
 	n := newNode(t)
 	n.nodeCacheTables(t, "legacy", true, own4, own6)
@@ -167,12 +167,12 @@ func TestLeftoversOfLegacy(t *testing.T) {
 	if _, err := n.host.RemoveLeftovers(state); err != nil {
 		t.Fatal(err)
 	}
-	pod := client{space: n.Bridged, wait: 100e6}
-	answers(t, "with leftovers", pod, noAnswer, []cell{{"udp", dns(own4)}, {"udp", dns(own6)}})
+	pod := client{space: n.Bridged}
+	answers(t, "with leftovers", pod, "refused", []cell{{"tcp", dns(own4)}, {"tcp", dns(own6)}})
+	answers(t, "with leftovers", pod, "coredns", []cell{{"udp", dns(own4)}, {"udp", dns(own6)}})
 	for _, command := range []string{"iptables-legacy", "ip6tables-legacy"} {
 		n.Run(t, command, "-t", "raw", "-F")
 	}
-	pod.wait = 0
 	answers(t, "without", pod, "coredns", cells(own4, own6))
 }
 

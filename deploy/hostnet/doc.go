@@ -27,17 +27,18 @@
 // ICMP errors from a listen address are dropped: resolvers give up on them at once,
 // and ask again when they hear nothing.
 //
-// With State.Tracked UDP is tracked as well, in a zone of its own while we answer.
-// The fallback uses the default zone, so that a client that keeps its source port
-// follows at once in both directions.
+// With State.Tracked UDP is tracked as well, in a zone of its own while we answer, so
+// that a client that keeps its source port follows at once when we come and go. It
+// follows a change of targets as well: queries to the fallback are tracked in a zone
+// that is made of its targets, and the answers that former targets still owe arrive.
 //
-// Counters and sets survive a change of the table, tracked connections too, except
-// those that lead to a former target.
+// Counters and sets survive a change of the table, tracked connections too, except TCP
+// handshakes that a former target does not answer.
 //
 // # What the kernel must have
 //
-// nf_tables with the inet family, nft_socket, nft_hash, nft_nat and nft_masq, all of
-// it in 5.10 and later, and the capability NET_ADMIN. Where a part is missing, or
+// nf_tables with the inet family, nft_socket, nft_hash, nft_nat, nft_masq and zones of
+// connection tracking, all of it in 5.10 and later, and the capability NET_ADMIN. Where a part is missing, or
 // nf_tables itself, there is no table and no fallback; link and addresses are put all
 // the same.
 //

@@ -9,20 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// answerTime is how long a target may take to answer what it was sent before the
-// table changed. An entry must not be forgotten while it is answered: the answer of
-// UDP would not find its way back, and the next packet of a TCP handshake would go to
-// another target, which refuses it.
+// answerTime is how long a target may take for its part of a TCP handshake that began
+// before the table changed. The handshake must not be forgotten while it is answered:
+// its next packet would go to another target, which refuses it.
 const answerTime = 100 * time.Millisecond
 
-// forget deletes the tracked connections from own addresses to what is no target of
-// s: a client that keeps its source port would stay with it. TCP connections that
-// were established may finish where they are. The table that is in force makes no
-// such connections, so after a while those that are left wait for nothing that will
-// come.
+// forget deletes the TCP handshakes from own addresses with what is no target of s, so
+// that the client's next try reaches one. Connections that were established may finish
+// where they are. UDP needs no deletion, in which answers on their way would be lost: its
+// queries are tracked in a zone of the targets.
 func (h *Host) forget(s State) (int, error) {
-	former := former{own: s.Own, port: s.Port, udp: s.Fallback.UDP, tcp: s.Fallback.TCP}
-	const failed = "tracked connections to former targets cannot be deleted"
+	former := former{own: s.Own, port: s.Port, tcp: s.Fallback.TCP}
+	const failed = "handshakes with former targets cannot be deleted"
 	any, err := h.anyFlow(former)
 	if err != nil || !any {
 		return 0, explained(failed, err)
@@ -53,11 +51,11 @@ func (h *Host) anyFlow(former former) (bool, error) {
 	return false, nil
 }
 
-// former matches connections from own addresses to what is no target any more.
+// former matches handshakes from own addresses with what is no target any more.
 type former struct {
-	own      []netip.Addr
-	port     uint16
-	udp, tcp []netip.AddrPort
+	own  []netip.Addr
+	port uint16
+	tcp  []netip.AddrPort
 }
 
 // families are those of the own addresses.
@@ -67,19 +65,13 @@ func (o former) families() []family {
 
 // MatchConntrackFlow implements netlink.CustomConntrackFilter.
 func (o former) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
-	asked, _ := netip.AddrFromSlice(flow.Forward.DstIP)
-	if flow.Forward.DstPort != o.port || flow.Zone == zone || !slices.Contains(o.own, asked.Unmap()) {
+	if flow.Forward.Protocol != unix.IPPROTO_TCP || flow.Forward.DstPort != o.port || !opening(flow) {
 		return false
 	}
+	asked, _ := netip.AddrFromSlice(flow.Forward.DstIP)
 	answers, _ := netip.AddrFromSlice(flow.Reverse.SrcIP)
 	target := netip.AddrPortFrom(answers.Unmap(), flow.Reverse.SrcPort)
-	switch flow.Forward.Protocol {
-	case unix.IPPROTO_UDP:
-		return !slices.Contains(o.udp, target)
-	case unix.IPPROTO_TCP:
-		return !slices.Contains(o.tcp, target) && opening(flow)
-	}
-	return false
+	return slices.Contains(o.own, asked.Unmap()) && !slices.Contains(o.tcp, target)
 }
 
 // opening tells whether a TCP connection still waits for its first answer.

@@ -37,8 +37,8 @@ type Found struct {
 	Counts Counts
 	// Elsewhere lists the links that hold further addresses, by address.
 	Elsewhere map[netip.Addr][]string
-	// Leftovers lists rules and links of node-cache, which disable a fallback: a
-	// sentence each.
+	// Leftovers lists rules and links of node-cache, which disable a fallback of
+	// TCP: a sentence each.
 	Leftovers []string
 	// LeftAt lists the addresses of these.
 	LeftAt []netip.Addr

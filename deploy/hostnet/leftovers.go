@@ -83,7 +83,7 @@ func (l *leftovers) readRules(conn *nftables.Conn, family nftables.TableFamily, 
 	return nil
 }
 
-// RemoveLeftovers deletes what node-cache left and what would disable a fallback: its
+// RemoveLeftovers deletes what node-cache left and what would disable a fallback of TCP: its
 // rules in the tables of iptables-nft, in one transaction, and then its link, unless
 // it is the link of s. Rules of iptables-legacy are named in the notes and stay. Rules
 // without its comment are known by the addresses of s and of its link.

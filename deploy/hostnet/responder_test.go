@@ -22,7 +22,7 @@ import (
 )
 
 // A responder says its name, and whom it heard, to whoever asks. Its address is
-// written as proto/address.
+// written as proto/address. The protocol slow is UDP, and a second until it is answered.
 type responder struct {
 	cmd  *exec.Cmd
 	once sync.Once
@@ -61,12 +61,16 @@ func respond(spec string) error {
 	for _, l := range words[1:] {
 		proto, addr, _ := strings.Cut(l, "/")
 		config := net.ListenConfig{Control: reusePort}
-		if proto == "udp" {
+		if proto == "udp" || proto == "slow" {
 			conn, err := config.ListenPacket(context.Background(), "udp", addr)
 			if err != nil {
 				return err
 			}
-			go func() { failed <- respondUDP(words[0], conn) }()
+			var wait time.Duration
+			if proto == "slow" {
+				wait = time.Second
+			}
+			go func() { failed <- respondUDP(words[0], conn, wait) }()
 			continue
 		}
 		listener, err := config.Listen(context.Background(), "tcp", addr)
@@ -85,16 +89,14 @@ func reusePort(_, _ string, c syscall.RawConn) error {
 	return errors.Join(ctl, err)
 }
 
-func respondUDP(name string, conn net.PacketConn) error {
+func respondUDP(name string, conn net.PacketConn, wait time.Duration) error {
 	buf := make([]byte, 512)
 	for {
 		_, peer, err := conn.ReadFrom(buf)
 		if err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintf(writerTo{conn, peer}, "%s %s", name, peer); err != nil {
-			return err
-		}
+		time.AfterFunc(wait, func() { _, _ = fmt.Fprintf(writerTo{conn, peer}, "%s %s", name, peer) })
 	}
 }
 

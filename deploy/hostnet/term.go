@@ -3,6 +3,7 @@ package hostnet
 import (
 	"encoding/binary"
 	"fmt"
+	"hash/fnv"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -159,6 +160,35 @@ func setZone() term {
 	}
 }
 
+// setTargetsZone puts queries into a zone of the targets they go to, and leaves their
+// answers where they are, so that a query finds only connections to these targets, and
+// the answers that other targets still owe find their way.
+func setTargetsZone(targets []netip.AddrPort) term {
+	n := targetsZone(targets)
+	return term{
+		text: fmt.Sprintf("ct original zone set %d", n),
+		exprs: []any{
+			&expr.Immediate{Register: reg, Data: binaryutil.NativeEndian.PutUint16(n)},
+			original{key: uint32(expr.CtKeyZONE), set: true},
+		},
+	}
+}
+
+// targetsZone is the same for the same targets in all processes, and none that means
+// something else. Once in 65 000 changes it stays as it was, and then a client that keeps
+// its source port stays with a former target until it pauses.
+func targetsZone(targets []netip.AddrPort) uint16 {
+	sum := fnv.New32a()
+	for _, t := range targets {
+		_, _ = fmt.Fprintln(sum, t) // a hash never fails
+	}
+	n := uint16(sum.Sum32()>>16) ^ uint16(sum.Sum32())
+	if n == 0 || n == zone {
+		n++
+	}
+	return n
+}
+
 // translated matches packets of connections whose destination was changed.
 func translated() term {
 	const dstNAT = 1 << 5 // IPS_DST_NAT
@@ -175,8 +205,8 @@ func translated() term {
 	}
 }
 
-// original matches an address of the connection before any translation.
-func original(f family, field, set string, invert bool) term {
+// wasAddressed matches an address of the connection before any translation.
+func wasAddressed(f family, field, set string, invert bool) term {
 	key := uint32(unix.NFT_CT_DST_IP)
 	switch {
 	case field == "saddr" && f.bits == 32:
@@ -192,7 +222,7 @@ func original(f family, field, set string, invert bool) term {
 	}
 	return term{
 		text:  fmt.Sprintf("ct original %s %s %s@%s", f.ip, field, not, set),
-		exprs: []any{originalKey(key), inSet(set, invert)},
+		exprs: []any{original{key: key}, inSet(set, invert)},
 	}
 }
 
@@ -254,19 +284,27 @@ func picking(f family, p proto, targets []netip.AddrPort) term {
 	}
 }
 
-// originalKey loads a part of a connection as it was at first.
-type originalKey uint32
+// original loads a part of a connection as it was at first, or sets it for packets in
+// that direction.
+type original struct {
+	key uint32
+	set bool
+}
 
-func (k originalKey) encode() ([]byte, error) {
-	const original = 0 // IP_CT_DIR_ORIGINAL
+func (o original) encode() ([]byte, error) {
+	const direction = 0 // IP_CT_DIR_ORIGINAL
 	encoder := netlink.NewAttributeEncoder()
 	encoder.ByteOrder = binary.BigEndian
 	a := attrs{encoder}
 	a.String(unix.NFTA_EXPR_NAME, "ct")
 	a.nested(unix.NFTA_EXPR_DATA, func(a attrs) {
-		a.Uint32(unix.NFTA_CT_KEY, uint32(k))
-		a.Uint32(unix.NFTA_CT_DREG, reg)
-		a.Uint8(unix.NFTA_CT_DIRECTION, original)
+		register := uint16(unix.NFTA_CT_DREG)
+		if o.set {
+			register = unix.NFTA_CT_SREG
+		}
+		a.Uint32(unix.NFTA_CT_KEY, o.key)
+		a.Uint32(register, reg)
+		a.Uint8(unix.NFTA_CT_DIRECTION, direction)
 	})
 	return encoder.Encode()
 }
@@ -274,7 +312,7 @@ func (k originalKey) encode() ([]byte, error) {
 // encoded writes an expression of the library or of ours.
 func encoded(e any) ([]byte, error) {
 	switch e := e.(type) {
-	case originalKey:
+	case original:
 		return e.encode()
 	case expr.Any:
 		return expr.Marshal(unix.NFPROTO_INET, e)
