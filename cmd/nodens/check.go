@@ -33,6 +33,9 @@ func checkCommand(_ context.Context, s surroundings, args []string) error {
 		return misused(flags, "it takes -config or -corefile, one at a time")
 	}
 	config, err := corefile.orConfig(*path, s)
+	if err == nil {
+		err = config.Admin.MetricsTLS.unreadable()
+	}
 	if err != nil {
 		return err
 	}

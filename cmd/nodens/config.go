@@ -101,7 +101,8 @@ type AdminConfig struct {
 type MetricsTLSConfig struct {
 	// Listen are the addresses, written as those of Metrics. Default none.
 	Listen []string
-	// CertFile and KeyFile are read anew when they change.
+	// CertFile and KeyFile are read anew when they change. nodens does not start
+	// without them.
 	CertFile, KeyFile string
 	// ClientAuth is what clients have to show: "none" (default), "request",
 	// "require", "verify-if-given" or "verify".

@@ -16,6 +16,15 @@ func secured(c MetricsTLSConfig) *tls.Config {
 	return &tls.Config{GetConfigForClient: f.current, MinVersion: tls.VersionTLS12}
 }
 
+// unreadable is what is wrong with the files of metrics that are to be served.
+func (c MetricsTLSConfig) unreadable() error {
+	if len(c.Listen) == 0 {
+		return nil
+	}
+	_, err := (&certFiles{config: c}).read()
+	return err
+}
+
 // certFiles are a certificate, its key, and the authorities of clients.
 type certFiles struct {
 	config MetricsTLSConfig

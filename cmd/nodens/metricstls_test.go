@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -8,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"log"
 	"math/big"
@@ -139,6 +141,43 @@ func TestMetricsForKnownClients(t *testing.T) {
 				if response, err := client.Get(url); err == nil {
 					response.Body.Close()
 					t.Errorf("client %d of those refused got %s", i, response.Status)
+				}
+			}
+		})
+	}
+}
+
+// Certificates of the metrics that cannot be read are found by check and at the start, not
+// by the first client.
+func TestMetricsWithoutCertificate(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	config := filepath.Join(dir, "nodens.yaml")
+	start := fmt.Sprintf("version: v1\nlisten: [127.0.0.1:0]\nroutes: [{zones: [.], servers: [127.0.0.1:9]}]\nadmin: {address: 127.0.0.1:0, metricsTLS: {listen: [127.0.0.1:0], certFile: %s, keyFile: %s", cert, key)
+	for _, test := range []struct {
+		name string
+		have func()
+		ca   string
+		want string
+	}{
+		{"no files", func() {}, "", "certificate of the metrics: open " + cert + ": no such file or directory; correct admin.metricsTLS"},
+		{"no certificate in it", func() { write(t, cert, "x"); write(t, key, "x") }, "", "certificate of the metrics: "},
+		{"no authorities", func() { writeCertificate(t, cert, key, "a") }, filepath.Join(dir, "ca.crt"), "authorities of the clients of the metrics: "},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			test.have()
+			text := start
+			if test.ca != "" {
+				text += ", clientAuth: verify, clientCAFile: " + test.ca
+			}
+			write(t, config, text+"}}\n")
+			for _, command := range []string{"check", "serve"} {
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				var out, says strings.Builder
+				status := run(ctx, []string{command, "-config", config}, noEnv, &out, &says)
+				cancel()
+				if status != 1 || !strings.Contains(says.String(), test.want) {
+					t.Errorf("%s: status %d, %q; want %q", command, status, &says, test.want)
 				}
 			}
 		})

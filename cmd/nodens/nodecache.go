@@ -68,10 +68,8 @@ func newNodeCache(f *nodeCacheFlags, environ []string) (*nodeCache, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.tlsEnabled {
-		if _, err := (&certFiles{config: f.tls}).read(); err != nil {
-			return nil, fmt.Errorf("-tls-enabled: %w, with -tls-cert-file, -tls-private-key-file and -tls-client-ca-file", err)
-		}
+	if err := f.tls.unreadable(); err != nil {
+		return nil, fmt.Errorf("-tls-enabled: %w, with -tls-cert-file, -tls-private-key-file and -tls-client-ca-file", err)
 	}
 	if empty {
 		f.warn("-localip has a comma too much; it is passed over")

@@ -102,6 +102,9 @@ func (d *daemon) serve(ctx context.Context, c Config) error {
 	if d.source.load == nil {
 		d.source = fileSource(c.Path, d.getenv)
 	}
+	if err := c.Admin.MetricsTLS.unreadable(); err != nil {
+		return fmt.Errorf("nodens cannot start: %w", err)
+	}
 	signal.Notify(d.signals, syscall.SIGHUP, syscall.SIGUSR1) // else they would kill
 	defer signal.Stop(d.signals)
 	defer d.startProbeSocket(c.Admin.Socket)()
