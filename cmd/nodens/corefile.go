@@ -81,6 +81,12 @@ type corefile struct {
 	blocks  []*corefileBlock
 	servers []serverLine
 	staled  bool // a serve_stale said how long
+	// whenPlaced are called when it is known where the admin address is.
+	whenPlaced []func()
+	// starts are the words that server blocks begin with, imports followed, in their order.
+	starts []caddyfile.Token
+	// unset are the variables that are not set, by where they are used.
+	unset map[fileLine][]string
 }
 
 // readCorefile turns a Corefile, and what the ConfigMap kube-dns says beside it,
@@ -91,6 +97,7 @@ func readCorefile(options corefileOptions, data []byte, kube kubeDNS) (Config, e
 		options:  options.filled(),
 		kube:     kube,
 		config:   defaultConfig(),
+		unset:    map[fileLine][]string{},
 	}
 	c.config.Path = options.Path
 	c.config.Listen = nil
@@ -103,9 +110,8 @@ func readCorefile(options corefileOptions, data []byte, kube kubeDNS) (Config, e
 		c.syntax(err)
 	}
 	for _, one := range found {
-		c.readBlock(one, data)
+		c.readBlock(one)
 	}
-	c.lostVariables(data)
 	if err == nil && len(found) == 0 {
 		c.add(1, "there is no server block", "write one, such as .:53 { forward . /etc/resolv.conf }")
 	}
@@ -151,6 +157,9 @@ func (c *corefile) adminAddress() {
 		}
 	}
 	a.Metrics = without(a.Metrics, []string{a.Address.String()})
+	for _, note := range c.whenPlaced {
+		note()
+	}
 }
 
 // denyUnrouted leaves out names that have a route all the same.
@@ -168,8 +177,13 @@ func (c *corefile) note(s *statement, what, instead string) {
 	c.notes = append(c.notes, mistake{file: s.file, line: s.line, what: what, do: instead})
 }
 
-// wrong is a mistake in a statement.
-func (c *corefile) wrong(s *statement, what, do string) { c.addIn(s.file, s.line, what, do) }
+// wrong is a mistake in a statement. Where a variable is not set, that is likely why.
+func (c *corefile) wrong(s *statement, what, do string) {
+	if names := c.unset[fileLine{s.file, s.line}]; len(names) > 0 {
+		do += fmt.Sprintf("; the variable %s is not set", orList(names))
+	}
+	c.addIn(s.file, s.line, what, do)
+}
 
 // mergeRoutes makes routes of the blocks. Those that differ in their zones only are
 // one route, which then has one set of servers to watch.
@@ -208,19 +222,22 @@ func (c *corefile) keepSpecialNames() {
 	r.Zones = append(r.Zones, without(specialNames(), taken)...)
 }
 
-// lostVariables notes variables that are used and not set: nothing stands in their
-// place, as in CoreDNS.
-func (c *corefile) lostVariables(data []byte) {
-	for i, line := range strings.Split(string(data), "\n") {
-		line, _, _ = strings.Cut(line, "#")
-		for {
-			_, rest, found := strings.Cut(line, "{$")
-			name, after, closed := strings.Cut(rest, "}")
-			if !found || !closed {
-				break
-			}
-			if line = after; c.options.variable(name) == "" {
-				c.note(&statement{line: i + 1}, fmt.Sprintf("the variable %s is not set", name), "nothing stands in its place")
+// fileLine is a line of a file.
+type fileLine struct {
+	file string
+	line int
+}
+
+// findUnset notes the variables in words that are used and not set: nothing stands in
+// their place, as in CoreDNS.
+func (c *corefile) findUnset(words []caddyfile.Token) {
+	pattern := variablePattern()
+	for _, w := range words {
+		for _, found := range pattern.FindAllStringSubmatch(w.Text, -1) {
+			if name := found[1]; c.options.variable(name) == "" {
+				at := fileLine{c.shown(w.File), w.Line}
+				c.unset[at] = append(c.unset[at], name)
+				c.note(&statement{file: at.file, line: at.line}, fmt.Sprintf("the variable %s is not set", name), "nothing stands in its place")
 			}
 		}
 	}

@@ -115,6 +115,8 @@ func TestCorefileMistakes(t *testing.T) {
 		"the installer's":         {"__PILLAR__DNS__DOMAIN__:53 {\n forward . 192.0.2.1\n}\n", []string{"Corefile:1: ", "the placeholder is replaced by whoever installs"}},
 		"a private authority":     {". {\n forward . tls://192.0.2.1 {\n  tls /ca.pem\n }\n}\n", []string{"Corefile:3: tls names files"}},
 		"an address for metrics":  {". {\n forward . 192.0.2.1\n prometheus nine\n health 1:2:3\n}\n", []string{`Corefile:3: prometheus is to be at "nine"`, `Corefile:4: health is to be at "1:2:3"`}},
+		"bind without variable":   {"(s) {\n forward . {$NO_SERVER}\n}\n. {\n bind {$NO_SUCH}\n import s\n}\n", []string{`Corefile:5: bind names "", which is neither an address nor an interface of this machine with one; write an IP address; the variable NO_SUCH is not set`, "Corefile:2: forward names ", "the variable NO_SERVER is not set"}},
+		"a block of an import":    {"(s) {\n bind 127.0.0.1\n forward . 192.0.2.1\n}\na.test {\n import s\n}\na.test {\n import s\n}\n", []string{`Corefile:8: the zone "a.test." is in two blocks`, "the first is on line 5"}},
 		"a Service beside others": {". {\n forward . __PILLAR__CLUSTER__DNS__ 192.0.2.1\n}\n", []string{"Corefile:2: forward names a Service beside other servers"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -178,6 +180,27 @@ a.example:53 {
 	}
 	if diff := cmp.Diff(want, c.Notes); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A profile is where the metrics are, and every name of a block is answered at each of its
+// ports.
+func TestCorefileNotesOfPlaces(t *testing.T) {
+	for text, want := range map[string]string{
+		". {\n bind 127.0.0.1\n pprof\n forward . 192.0.2.1\n cache\n prometheus :9153\n}\n":                            "Corefile:3: pprof is to be at 127.0.0.1:6053; profiles are at http://127.0.0.1:9153/debug/pprof/, for this machine",
+		"# ports\na.test:53 b.test:54 {\n bind 127.0.0.1\n forward . 192.0.2.1\n cache\n}\n":                            "Corefile:2: the block gives its zones different ports; each zone is answered at all of them: 53 54",
+		"a.test:53 a.test:54 b.test:53 b.test:54 {\n bind 127.0.0.1\n forward . 192.0.2.1\n cache\n}\n":                 "",
+		"10.0.0.0/8:53 10.0.0.0/8:54 {\n bind 127.0.0.1\n forward . 192.0.2.1\n cache\n}\n":                             "",
+		"10.0.0.0/15:53 b.test:54 {\n bind 127.0.0.1\n forward . 192.0.2.1\n cache\n}\n":                                "Corefile:1: the block gives its zones different ports; each zone is answered at all of them: 53 54",
+		"(s) {\n bind 127.0.0.1\n forward . 192.0.2.1\n}\n\na.test,\nb.test {\n import s\n}\n":                          "Corefile:6: the block for a.test. b.test. has no cache; answers are kept for 1s all the same, so that identical queries are asked once",
+		"(s) {\n bind 127.0.0.1\n forward . 192.0.2.1\n}\n\na.test\n{\n import s\n}\n":                                  "Corefile:6: the block for a.test. has no cache; answers are kept for 1s all the same, so that identical queries are asked once",
+		"(a.test) {\n bind 127.0.0.1\n forward . 192.0.2.1\n}\n{$NO_BLOCK} {\n cache\n}\na.test {\n import a.test\n}\n": "Corefile:5: the variable NO_BLOCK is not set; nothing stands in its place\nCorefile:8: the block for a.test. has no cache; answers are kept for 1s all the same, so that identical queries are asked once",
+		"\na.test\nbind 127.0.0.1\nforward . 192.0.2.1\n":                                                               "Corefile:2: the block for a.test. has no cache; answers are kept for 1s all the same, so that identical queries are asked once",
+	} {
+		c, err := readCorefileText(t, text, kubeDNS{})
+		if got := strings.Join(c.Notes, "\n"); err != nil || got != want {
+			t.Errorf("%s\ngives %v and\n%s\nwant\n%s", text, err, got, want)
+		}
 	}
 }
 

@@ -28,7 +28,7 @@ type corefileBlock struct {
 	apply []func(r *RouteConfig)
 }
 
-func (c *corefile) readBlock(found caddyfile.ServerBlock, data []byte) {
+func (c *corefile) readBlock(found caddyfile.ServerBlock) {
 	b := &corefileBlock{}
 	var all []statement
 	for _, name := range sortedKeys(found.Tokens) {
@@ -36,7 +36,7 @@ func (c *corefile) readBlock(found caddyfile.ServerBlock, data []byte) {
 		all = append(all, r.list()...)
 	}
 	c.noteImports(found)
-	b.file, b.line = whereBlock(found, all, data)
+	b.file, b.line = c.whereBlock(found.Keys)
 	slices.SortStableFunc(all, func(a, b statement) int { return a.line - b.line })
 	ports := c.keys(b, found.Keys)
 	var binds []*statement
@@ -66,29 +66,26 @@ func (c *corefile) noteImports(found caddyfile.ServerBlock) {
 	slices.Sort(c.config.Imports)
 }
 
-// whereBlock is the line of the block's first key: the last one with its text before
-// the first directive. The parser does not tell.
-func whereBlock(found caddyfile.ServerBlock, all []statement, data []byte) (file string, line int) {
-	lines := strings.Split(string(data), "\n")
-	line = len(lines)
-	for i, s := range all {
-		if i == 0 || s.line < line {
-			file, line = s.file, s.line
+// whereBlock is the line of the block's first key. The parser does not tell; it leaves
+// out blocks whose keys are nothing.
+func (c *corefile) whereBlock(keys []string) (file string, line int) {
+	for len(c.starts) > 0 && len(keys) > 0 {
+		first := c.starts[0]
+		c.starts = c.starts[1:]
+		if strings.TrimSuffix(withVariables(first.Text), ",") == keys[0] {
+			return c.shown(first.File), first.Line
 		}
 	}
-	if file != "" || len(found.Keys) == 0 {
-		return file, line
-	}
-	for at := min(line, len(lines)) - 1; at >= 0; at-- {
-		if strings.Contains(lines[at], found.Keys[0]) {
-			return "", at + 1
-		}
-	}
-	return "", line
+	return "", 1
 }
 
 // keys reads the zones of a block, and gives its ports.
 func (c *corefile) keys(b *corefileBlock, keys []string) (ports []uint16) {
+	type served struct {
+		zone string
+		port uint16
+	}
+	asked := map[served]bool{}
 	for _, key := range keys {
 		text := key
 		if scheme, rest, ok := strings.Cut(key, "://"); ok {
@@ -105,8 +102,14 @@ func (c *corefile) keys(b *corefileBlock, keys []string) (ports []uint16) {
 		if why != "" {
 			c.wrong(&b.statement, fmt.Sprintf("%q is no zone: %s", cut(key), why), `write a name such as cluster.local, a network such as 10.0.0.0/8, or "."`)
 		}
+		for _, zone := range zones {
+			asked[served{zone, port}] = true
+		}
 		ports = append(ports, without([]uint16{port}, ports)...)
 		b.zones = append(b.zones, without(zones, b.zones)...)
+	}
+	if len(asked) < len(b.zones)*len(ports) {
+		c.note(&b.statement, "the block gives its zones different ports", fmt.Sprintf("each zone is answered at all of them: %s", strings.Trim(fmt.Sprint(ports), "[]")))
 	}
 	return ports
 }

@@ -158,7 +158,9 @@ func readReady(c *corefile, _ *corefileBlock, s *statement) {
 
 func readPprof(c *corefile, _ *corefileBlock, s *statement) {
 	if at, ok := c.httpAddress(s, "127.0.0.1:6053"); ok {
-		c.note(s, fmt.Sprintf("pprof is to be at %s", at), fmt.Sprintf("profiles are at http://%s/debug/pprof/, for this machine", c.config.Admin.Address))
+		c.whenPlaced = append(c.whenPlaced, func() {
+			c.note(s, fmt.Sprintf("pprof is to be at %s", at), fmt.Sprintf("profiles are at http://%s/debug/pprof/, for this machine", c.config.Admin.Address))
+		})
 	}
 }
 

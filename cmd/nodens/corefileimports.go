@@ -28,6 +28,7 @@ type importReader struct {
 	snippets map[string][]caddyfile.Token
 	chain    []string // the names of what is being read, outermost first
 	nesting  int      // of braces
+	comma    bool     // the last word says that another key follows
 	imports  int
 	words    int
 }
@@ -38,8 +39,10 @@ func (c *corefile) followImports(data []byte) bool {
 	if err != nil {
 		return true // the parser says why
 	}
-	r := importReader{c: c, files: map[string][]caddyfile.Token{whole: wordsOf("", data)}, snippets: map[string][]caddyfile.Token{}}
-	return r.follow(whole, r.files[whole])
+	words := wordsOf("", data)
+	c.findUnset(words)
+	r := importReader{c: c, files: map[string][]caddyfile.Token{whole: words}, snippets: map[string][]caddyfile.Token{}}
+	return r.follow(whole, words)
 }
 
 func wordsOf(file string, data []byte) (words []caddyfile.Token) {
@@ -58,6 +61,8 @@ func (r *importReader) follow(name string, words []caddyfile.Token) bool {
 		return r.wrong(words[0], fmt.Sprintf("the imports come to more than %d words", maxImportedWords), "import less")
 	}
 	for i := 0; i < len(words); i++ {
+		afterComma := r.comma
+		r.comma = strings.HasSuffix(words[i].Text, ",")
 		switch text := words[i].Text; {
 		case text == "{":
 			r.nesting++
@@ -73,6 +78,8 @@ func (r *importReader) follow(name string, words []caddyfile.Token) bool {
 			length := snippetLength(body)
 			r.snippets[snippetName(words[i:])] = body[:length]
 			i += 2 + length
+		case r.nesting == 0 && !afterComma:
+			r.c.starts = append(r.c.starts, words[i])
 		}
 	}
 	return true
@@ -147,6 +154,7 @@ func (r *importReader) followOne(named caddyfile.Token) bool {
 			}
 			words = wordsOf(path, data)
 			r.files[path] = words
+			r.c.findUnset(words)
 		}
 		if !r.followNamed(named, path, words) {
 			return false
@@ -182,11 +190,12 @@ func (r *importReader) wrong(at caddyfile.Token, what, do string) bool {
 // withVariables is a word as the parser reads it, which looks at the variables of this
 // process.
 func withVariables(text string) string {
-	for _, pattern := range []string{`\{%(.+?)%\}`, `\{\$(.+?)\}`} {
-		variable := regexp.MustCompile(pattern)
+	for _, variable := range []*regexp.Regexp{regexp.MustCompile(`\{%(.+?)%\}`), variablePattern()} {
 		text = variable.ReplaceAllStringFunc(text, func(found string) string {
 			return os.Getenv(variable.FindStringSubmatch(found)[1])
 		})
 	}
 	return text
 }
+
+func variablePattern() *regexp.Regexp { return regexp.MustCompile(`\{\$(.+?)\}`) }
