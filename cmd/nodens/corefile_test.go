@@ -204,6 +204,37 @@ func TestCorefileNotesOfPlaces(t *testing.T) {
 	}
 }
 
+// What a block says of names that its hosts do not have is said once, and true.
+func TestCorefileNotesOfHosts(t *testing.T) {
+	for option, want := range map[string]struct {
+		notes []string
+		rcode string
+	}{
+		"": {[]string{
+			"1: the block forwards a.test. to nobody; what its hosts and templates do not answer does not exist",
+			"3: hosts is without fallthrough; names of the block that are not in the list do not exist, where CoreDNS says SERVFAIL",
+		}, "NXDOMAIN"},
+		"fallthrough": {[]string{"1: the block forwards a.test. to nobody; what its hosts and templates do not answer is SERVFAIL"}, "SERVFAIL"},
+	} {
+		path := filepath.Join(t.TempDir(), "Corefile")
+		write(t, path, "a.test:0 {\n bind 127.0.0.1\n hosts /dev/null {\n  192.0.2.1 x.a.test\n  "+option+"\n }\n cache 30\n}\n")
+		f, err := parseNodeCache(strings.Fields("-setupinterface=false -setupiptables=false -metrics-listen-address 127.0.0.1:0 -basecorefile "+path), &strings.Builder{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := serveNodeCache(t, f)
+		if got := answerOf(ask(t, "udp", h.address(0), "other.a.test.", 0)); got != want.rcode {
+			t.Errorf("%q: %s, want %s", option, got, want.rcode)
+		}
+		for i, note := range want.notes {
+			want.notes[i] = path + ":" + note
+		}
+		if diff := cmp.Diff(want.notes, h.began.Notes); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", option, diff)
+		}
+	}
+}
+
 // Which addresses are endpoints of a Service, and why the others are not.
 func TestCorefileTopology(t *testing.T) {
 	for forward, want := range map[string]struct{ service, clusterIP, note string }{

@@ -314,6 +314,8 @@ func (c *corefile) rulesOnly(b *corefileBlock, all []statement) {
 	case !slices.ContainsFunc(all, func(s statement) bool { return !slices.Contains(aside(), s.name()) }):
 		becomes = "queries for it are REFUSED"
 		r.Rules.Answers = []AnswerConfig{{RCode: dns.RcodeRefused}}
+	case slices.ContainsFunc(all, func(s statement) bool { return s.name() == "hosts" && s.option("fallthrough") == nil }):
+		becomes = "what its hosts and templates do not answer does not exist"
 	case slices.ContainsFunc(all, func(s statement) bool { return s.name() == "hosts" || s.name() == "template" }):
 		becomes = "what its hosts and templates do not answer is SERVFAIL"
 	}
