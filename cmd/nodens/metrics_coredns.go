@@ -238,6 +238,9 @@ func readEnabled(s *snapshot, e emitter) {
 // enabledNames are what CoreDNS would have in a server block for the route.
 func enabledNames(r *RouteConfig) []string {
 	names := []string{"cache", "errors", "forward", "loop", "prometheus"}
+	if r.RulesOnly {
+		names = without(names, []string{"forward"})
+	}
 	for _, rule := range []struct {
 		name  string
 		given bool

@@ -335,5 +335,9 @@ func TestEnabledNames(t *testing.T) {
 		if got := strings.Join(enabledNames(&RouteConfig{Rules: test.rules}), " "); got != test.want {
 			t.Errorf("%+v: %s, want %s", test.rules, got, test.want)
 		}
+		alone := strings.Replace(test.want, " forward", "", 1)
+		if got := strings.Join(enabledNames(&RouteConfig{Rules: test.rules, RulesOnly: true}), " "); got != alone {
+			t.Errorf("%+v without servers: %s, want %s", test.rules, got, alone)
+		}
 	}
 }
