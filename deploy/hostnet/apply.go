@@ -25,8 +25,9 @@ type Report struct {
 // An error leaves the table as it was before or as desired, never in between. It says
 // when s is invalid, when the kernel or a capability is missing, also for the link
 // (ErrLink), and when a link of that name or an address belongs to somebody else
-// (ErrForeign). Link and addresses
-// are made also where the table cannot be: who listens there is found without it.
+// (ErrForeign). Link and addresses are made also where the table cannot be: who listens
+// there is found without it. The table is made also where the link cannot be: pods then
+// have the fallback.
 func (h *Host) Apply(s State) (Report, error) {
 	if err := s.Validate(); err != nil {
 		return Report{}, fmt.Errorf("the desired state is invalid: %w", err)

@@ -133,7 +133,9 @@ func TestTheClientIsHidden(t *testing.T) {
 	}
 }
 
-func TestWithoutTargetsNobodyAnswersAndNothingRefuses(t *testing.T) {
+// TestWithoutTargetsNobodyAnswers, and only TCP is refused, by the node itself: a client
+// need not wait for a handshake that nobody will make.
+func TestWithoutTargetsNobodyAnswers(t *testing.T) {
 	n := newNode(t)
 	state := linkLocal()
 	state.Fallback = hostnet.Fallback{}
@@ -145,6 +147,9 @@ func TestWithoutTargetsNobodyAnswersAndNothingRefuses(t *testing.T) {
 		pod := client{space: n.Routed, wait: 100e6}
 		if got := pod.ask(t, "udp", dns(addr)); got != noAnswer {
 			t.Errorf("%s: %s answers", addr, got)
+		}
+		if got := pod.ask(t, "tcp", dns(addr)); got != "refused" {
+			t.Errorf("%s over TCP: %s answers", addr, got)
 		}
 		n.hold(t, hostnet.Alive, addr)
 		if got := (client{space: n.Space, wait: 100e6}).ask(t, "udp", dns(addr)); got != noAnswer {

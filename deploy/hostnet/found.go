@@ -133,9 +133,6 @@ func (f Found) refuse(s State) error {
 	if s.Mode == None {
 		return nil
 	}
-	if f.Link.Kind != "" && !f.Link.Ours {
-		return fmt.Errorf("link %s is a %s that we did not make, choose another name: %w", f.Link.Name, f.Link.Kind, ErrForeign)
-	}
 	for _, a := range s.listen() {
 		if slices.Contains(f.Elsewhere[a], ipvsLink) {
 			return fmt.Errorf("address %v is on %s, so kube-proxy uses IPVS: use mode link-local: %w", a, ipvsLink, ErrForeign)

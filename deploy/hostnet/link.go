@@ -96,6 +96,9 @@ func (h *Host) settleLink(s State, found Link) (kind string, err error) {
 		}
 		return "", nil
 	}
+	if found.Kind != "" && !found.Ours {
+		return "", fmt.Errorf("link %s is a %s that we did not make, choose another name: %w", found.Name, found.Kind, ErrForeign)
+	}
 	if found.Kind == "" {
 		if err := h.makeLink(s.Link); err != nil {
 			return "", err

@@ -145,8 +145,6 @@ func TestWhatBelongsToOthersIsRefused(t *testing.T) {
 		setup []string
 		state hostnet.State
 	}{
-		{"link of another kind", []string{"ip link add nodens type veth peer name other"}, linkLocal()},
-		{"link of the right kind, made by somebody", []string{"ip link add nodens type bridge"}, linkLocal()},
 		{"IPVS", []string{"ip link add kube-ipvs0 type ifb", "ip addr add 10.96.0.10/32 dev kube-ipvs0"}, service()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -166,6 +164,35 @@ func TestWhatBelongsToOthersIsRefused(t *testing.T) {
 			if after := picture(t, n.Space); after != before {
 				t.Errorf("before:\n%s\nafter:\n%s", before, after)
 			}
+		})
+	}
+}
+
+// TestBesideAForeignLinkThereIsAFallback for pods, and the link stays as it is.
+func TestBesideAForeignLinkThereIsAFallback(t *testing.T) {
+	for _, c := range []struct{ name, link string }{
+		{"of another kind", "veth peer name other"},
+		{"of the right kind, made by somebody", "bridge"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := newNode(t)
+			n.Run(t, "ip", strings.Fields("link add nodens type "+c.link)...)
+			link := n.Run(t, "ip", "addr", "show", "dev", "nodens")
+			if _, err := n.host.Apply(oneTarget(linkLocal())); !errors.Is(err, hostnet.ErrForeign) || !errors.Is(err, hostnet.ErrLink) {
+				t.Errorf("Apply: %v, want ErrForeign and ErrLink", err)
+			}
+			pod := client{space: n.Bridged}
+			answers(t, "beside the link", pod, "coredns", cells(own4, own6))
+			if _, err := n.host.Cleanup(linkLocal(), nil); err != nil {
+				t.Errorf("Cleanup: %v", err)
+			}
+			if after := n.Run(t, "ip", "addr", "show", "dev", "nodens"); after != link {
+				t.Errorf("before:\n%s\nafter:\n%s", link, after)
+			}
+			n.Run(t, "ip", "link", "del", "nodens")
+			n.apply(t, linkLocal())
+			n.server(t, own4, own6)
+			answers(t, "without it", pod, "server", cells(own4, own6))
 		})
 	}
 }

@@ -171,6 +171,8 @@ func unfitTarget(t netip.AddrPort, own []netip.Addr) string {
 		return "without a port"
 	case a.IsMulticast():
 		return "multicast"
+	case a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		return "broadcast"
 	case a.IsLoopback():
 		return "loopback"
 	case a.IsLinkLocalUnicast():

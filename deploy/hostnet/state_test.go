@@ -33,13 +33,14 @@ func TestValidate(t *testing.T) {
 				Mode: hostnet.LinkLocal, Own: addrs("127.0.0.1", "fe80::1", "ff02::1", "0.0.0.0", own4),
 				Fallback: hostnet.Fallback{
 					UDP: targets("127.0.0.1:53", "169.254.1.1:53", "10.0.0.1:0", "[::ffff:169.254.20.10]:53"),
-					TCP: targets("[ff02::1]:53"),
+					TCP: targets("[ff02::1]:53", "255.255.255.255:53"),
 				},
 			},
 			[]string{
 				"0.0.0.0 is no address", "127.0.0.1 is loopback, which", "fe80::1 is IPv6 link-local", "ff02::1 is multicast",
 				"target 127.0.0.1:53 is loopback", "target 169.254.1.1:53 is link-local", "target 10.0.0.1:0 is without a port",
 				"target 169.254.20.10:53 is link-local", "target [ff02::1]:53 is multicast",
+				"target 255.255.255.255:53 is broadcast",
 			},
 		},
 	} {
