@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -76,18 +77,40 @@ const (
 )
 
 // hold waits for the lock, makes this guard the owner of the node, and watches the
-// host, until ctx ends. It returns the lock if it got it.
+// host, until ctx ends. It returns the lock if it got it. A lock whose file was removed
+// is taken again: another guard may have got it meanwhile.
 func (l *loop) hold(ctx context.Context) (*os.File, error) {
-	lock, err := takeLock(ctx, l.cfg.Lock, func(pid int) {
-		l.log.Info("another guard owns this node; this one waits for its end", zap.Int("pid", pid), zap.String("lock", l.cfg.Lock))
-	})
-	if err != nil {
-		if ctx.Err() != nil {
-			err = nil
+	for {
+		lock, err := takeLock(ctx, l.cfg.Lock, func(pid int) {
+			l.log.Info("another guard owns this node; this one waits for its end", zap.Int("pid", pid), zap.String("lock", l.cfg.Lock))
+		})
+		if err != nil {
+			if ctx.Err() != nil {
+				err = nil
+			}
+			return nil, err
 		}
-		return nil, err
+		l.ask(ctx, l.own)
+		l.watchHost(ctx, lock)
+		if ctx.Err() != nil {
+			return lock, nil
+		}
+		l.log.Error("the lock's file was removed, so that another guard may own this node: it is taken again", zap.String("lock", l.cfg.Lock))
+		l.ask(ctx, func() { l.owner = false })
+		_ = lock.Close() // nobody can open it any more
 	}
-	l.ask(ctx, l.own)
+}
+
+// watchHost watches the host as long as the file of the lock is there, until ctx ends.
+func (l *loop) watchHost(ctx context.Context, lock *os.File) {
+	ctx, lost := context.WithCancel(ctx)
+	var kept sync.WaitGroup
+	kept.Go(func() {
+		defer lost()
+		keepLock(ctx, lock, l.cfg.Lock)
+	})
+	defer kept.Wait()
+	defer lost()
 	for told := ""; ctx.Err() == nil; {
 		began := l.now()
 		err := l.cfg.Host.Watch(ctx, func() { l.ask(ctx, l.repair) })
@@ -104,5 +127,4 @@ func (l *loop) hold(ctx context.Context) (*os.File, error) {
 		case <-time.After(watchAgain):
 		}
 	}
-	return lock, nil
 }

@@ -403,3 +403,22 @@ func TestStrangersAreTurnedAway(t *testing.T) {
 		_ = conn.Close()
 	}
 }
+
+// TestALockThatWasRemovedIsTakenAgain, so that there is one owner, and it can be found.
+func TestALockThatWasRemovedIsTakenAgain(t *testing.T) {
+	h := newHouse(t, t.TempDir(), nil)
+	eventually(t, "the first guard owns the node", wide, func() bool { return h.Status().Owner })
+	if err := os.Remove(h.cfg.Lock); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "its lock is there again", wide, func() bool { _, held := guard.Holder(h.cfg.Lock); return held })
+	eventually(t, "it owns the node again", wide, func() bool { return h.Status().Owner })
+	if n := h.logs.FilterMessageSnippet("the lock's file was removed").Len(); n != 1 {
+		t.Errorf("the log says so %d times", n)
+	}
+	second := newHouse(t, filepath.Dir(h.cfg.Lock), func(c *guard.Config) { c.Socket += "2" })
+	eventually(t, "a second guard waits", wide, func() bool { return second.logs.FilterMessageSnippet("another guard owns this node").Len() == 1 })
+	if second.Status().Owner {
+		t.Error("there are two owners")
+	}
+}

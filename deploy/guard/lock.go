@@ -18,6 +18,9 @@ import (
 // renews what the kernel decides by, so it is much less than holdTime.
 const lockTry = 50 * time.Millisecond
 
+// lockLook is how often the owner looks whether the lock's file is still there.
+const lockLook = time.Second
+
 // takeLock waits until the lock is ours or ctx ends. The lock ends with the file, and
 // so with the process, however that ends.
 func takeLock(ctx context.Context, path string, held func(pid int)) (*os.File, error) {
@@ -64,6 +67,19 @@ func openLock(path string) (*os.File, error) {
 		return nil, fmt.Errorf("the lock cannot be opened: %w", err)
 	}
 	return file, nil
+}
+
+// keepLock returns when the file is not the one at path any more, or ctx ends.
+func keepLock(ctx context.Context, file *os.File, path string) {
+	ticker := time.NewTicker(lockLook)
+	defer ticker.Stop()
+	for isAt(file, path) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
 }
 
 // isAt tells whether the file is the one at path.
