@@ -5,8 +5,11 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
+	"os"
+	"os/signal"
 	"runtime/debug"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -39,8 +42,27 @@ func guardCommand(ctx context.Context, s surroundings, args []string) error {
 	applyCPUPolicy(1, s.getenv)
 	log := newLogger(config.Log, zap.NewAtomicLevel(), s.stderr)
 	load := func() (Config, error) { return loadConfig(*path, s.getenv) }
+	defer hearReloads(log)()
 	run := guardRun{config: config, teardown: *teardown, follow: followServers(config, load, log), log: log, getenv: s.getenv}
 	return run.run(ctx)
+}
+
+// hearReloads keeps the signals by which serve reloads from ending a guard, until the
+// function that it returns.
+func hearReloads(log *zap.Logger) (stop func()) {
+	signals, heard := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(signals, syscall.SIGHUP, syscall.SIGUSR1)
+	go func() {
+		defer close(heard)
+		for range signals {
+			log.Info("a guard reads what the host should look like when it starts: restart it if that has changed; serve takes over the rest")
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(signals)
+		<-heard
+	}
 }
 
 // guardConfig is the guard that a configuration asks for.
