@@ -71,7 +71,7 @@ func (c cited) table(t *testing.T, first string) [][]string {
 func pointOf(t *testing.T, name string) string {
 	t.Helper()
 	point := map[string]string{
-		"hits, 2 000/s": "2k", "hits, 10 000/s": "10k", "hits, saturated": "saturated", "3 in 10 misses, 5 000/s": "mixed",
+		"hits, 2 000/s": "2k", "hits, 10 000/s": "10k", "hits, 50 000/s": "50k", "hits, saturated": "saturated", "3 in 10 misses, 5 000/s": "mixed",
 	}[name]
 	if point == "" {
 		t.Fatalf("%q is no point of the report: give it its name here", name)
@@ -92,6 +92,7 @@ func serverOf(t *testing.T, o *compare.Outcome, row string) string {
 		{"PowerDNS Recursor", "pdns-recursor"},
 		{"dnsdist", "dnsdist"},
 		{"dnsmasq", "dnsmasq"},
+		{"Knot Resolver", "knot-resolver"},
 		{"node-cache", "node-cache"},
 	} {
 		if !strings.HasPrefix(row, s.called) {
