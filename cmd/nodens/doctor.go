@@ -34,12 +34,14 @@ type finding struct {
 
 // visit is what the doctor looks at.
 type visit struct {
-	config   Config
-	host     *hostnet.Host
-	state    hostnet.State
-	root     string // before the paths of the system's files; "" outside tests
-	before   bool   // an installation: nothing of ours has to run
-	findings []finding
+	config Config
+	host   *hostnet.Host
+	state  hostnet.State
+	root   string // before the paths of the system's files; "" outside tests
+	before bool   // an installation: nothing of ours has to run
+	// powerless tells that what the kernel can do is not known.
+	powerless bool
+	findings  []finding
 
 	report    *report  // of the daemon that runs; nil = none does
 	firewalls []string // chains that may be one

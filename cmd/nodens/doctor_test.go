@@ -66,12 +66,17 @@ func TestDoctorWithoutPower(t *testing.T) {
 			return err
 		}
 		v.capability()
+		v.kernel() // has nothing to add, nor have the links
+		v.links()
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	v.wants(t, "warning capability: the doctor has no NET_ADMIN", "run it as root")
+	if len(v.findings) != 1 {
+		t.Errorf("found:\n%s\nwant one finding", v.told())
+	}
 }
 
 // Without the table it is the fallback that is missing, where somebody counts on it.
@@ -317,6 +322,23 @@ func TestDoctorAsksEachServer(t *testing.T) {
 	}
 }
 
+// Servers that were kept and are of no use are named.
+func TestDoctorReadsTheEndpointsFile(t *testing.T) {
+	for server, want := range map[string]string{
+		"10.0.0.1:53":        "fine endpoints file: ",
+		"127.0.0.1:53":       "warning endpoints file: ",
+		"255.255.255.255:53": "warning endpoints file: ",
+	} {
+		v := visiting(t, "listen: [\"169.254.20.10:53\"]\nhost: {mode: link-local, endpoints: "+t.TempDir()+"/e.json}\nroutes: [{zones: [.], servers: [192.0.2.1]}]\n")
+		write(t, v.config.Host.Endpoints, `{"format":"nodens-guard-1","table":{"tiers":[[{"udp":"`+server+`"}]]}}`)
+		v.fallbackFile()
+		v.wants(t, want)
+		if want != "fine endpoints file: " {
+			v.wants(t, want, "left out", server)
+		}
+	}
+}
+
 func TestDoctorComparesVersions(t *testing.T) {
 	own := build{Version: "v1.2.0", Revision: "abc"}
 	for name, c := range map[string]struct {
@@ -327,6 +349,10 @@ func TestDoctorComparesVersions(t *testing.T) {
 		"older":        {report{Version: "v1.1.0", Revision: "def", Ready: true}, "warning daemon: it is nodens v1.1.0 def, and the doctor is v1.2.0 abc"},
 		"not ready":    {report{Version: "v1.2.0", Revision: "abc", Why: "waiting"}, "warning daemon: it is not ready: waiting"},
 		"half-written": {report{Version: "v1.2.0", Revision: "abc", Ready: true, Config: configReport{Error: "f:1: x"}}, "fine daemon: nodens v1.2.0 runs, the same as the doctor | \nwarning daemon: the configuration as it is now is not in force: f:1: x"},
+		"no fallback": {
+			report{Version: "v1.2.0", Revision: "abc", Ready: true, Host: &hostReport{Fallback: "not ready: no server is known for UDP queries to fd00::1"}},
+			"fine daemon: nodens v1.2.0 runs, the same as the doctor | \nwarning fallback: it is not ready: no server is known for UDP queries to fd00::1 | until then",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var v visit

@@ -23,6 +23,7 @@ func (v *visit) capability() {
 	if err := unix.Capget(&header, &data[0]); err != nil || data[0].Effective&(1<<unix.CAP_NET_ADMIN) == 0 {
 		v.find(warning, "capability", "the doctor has no NET_ADMIN, so that what the kernel can do is not known",
 			"run it as root, or in a container with the capability NET_ADMIN; the guard needs it as well")
+		v.powerless = true
 		return
 	}
 	v.find(fine, "capability", "NET_ADMIN is there, for the guard", "")
@@ -30,6 +31,9 @@ func (v *visit) capability() {
 
 // kernel tries the table of the configuration, or of the usual one.
 func (v *visit) kernel() {
+	if v.powerless {
+		return
+	}
 	state := v.state
 	if state.Mode == hostnet.None {
 		state = hostnet.State{Mode: hostnet.LinkLocal, Own: []netip.Addr{netip.MustParseAddr("169.254.20.10")}}
@@ -55,6 +59,9 @@ func (v *visit) ifGuarded(s severity) severity {
 }
 
 func (v *visit) links() {
+	if v.powerless {
+		return
+	}
 	kind, err := v.host.TryLink()
 	switch {
 	case err != nil:
@@ -88,7 +95,7 @@ func (v *visit) found() {
 	}
 	v.leftovers(&found)
 	wanted := v.state
-	wanted.Fallback = guard.KeptFallback(v.config.Host.Endpoints, v.state)
+	wanted.Fallback, _ = guard.KeptFallback(v.config.Host.Endpoints, v.state)
 	if missing := found.Missing(wanted); v.config.Host.guarded() && !v.before && len(missing) > 0 {
 		v.find(warning, "host", fmt.Sprintf("%d things are not as configured, such as %s", len(missing), missing[0]), "a guard repairs that")
 	}
@@ -130,11 +137,15 @@ func (v *visit) occupied(a netip.Addr) bool {
 func (v *visit) fallbackFile() {
 	path := v.config.Host.Endpoints
 	_, err := os.Stat(path)
+	_, refused := guard.KeptFallback(path, v.state)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		v.find(fine, "endpoints file", path+" is not there yet: after a reboot the fallback waits for the first endpoints", "")
 	case guard.CheckFile(path) != nil:
 		v.find(bad, "endpoints file", guard.CheckFile(path).Error(), "until then the fallback waits for serve after a reboot")
+	case len(refused) > 0:
+		v.find(warning, "endpoints file", fmt.Sprintf("%s has servers to which packets may not be sent, and which are left out of the fallback: %v", path, refused),
+			"correct whoever tells of them: 'nodens status' lists the servers and where they come from")
 	default:
 		v.find(fine, "endpoints file", path+" is intact", "")
 	}

@@ -64,6 +64,9 @@ func (v *visit) judgeDaemon(r *report, own build) {
 	if r.Config.Error != "" {
 		v.find(warning, "daemon", "the configuration as it is now is not in force: "+r.Config.Error, "correct it; 'nodens check' names every mistake")
 	}
+	if h := r.Host; h != nil && h.Fallback != "" && !h.Ready {
+		v.find(warning, "fallback", "it is "+h.Fallback, "until then nobody answers these queries while the daemon is away: see that the servers have addresses of this family and answer")
+	}
 }
 
 // collected is what the API server told.

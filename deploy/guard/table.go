@@ -45,13 +45,13 @@ func (t *Table) fallback(s *hostnet.State) (f hostnet.Fallback, refused []netip.
 	return hostnet.Fallback{UDP: udp, TCP: tcp}, slices.Concat(refusedUDP, refusedTCP)
 }
 
-// KeptFallback is the fallback that the guard of a host has by its file of endpoints;
-// none where that cannot be used.
-func KeptFallback(path string, s hostnet.State) hostnet.Fallback {
+// KeptFallback is the fallback that the guard of a host has by its file of endpoints,
+// beside the servers of the file to which packets may not be sent; none where it cannot be
+// used.
+func KeptFallback(path string, s hostnet.State) (f hostnet.Fallback, refused []netip.AddrPort) {
 	kept, err := readStored(path)
 	if err != nil {
-		return hostnet.Fallback{}
+		return hostnet.Fallback{}, nil
 	}
-	f, _ := kept.Table.fallback(&s)
-	return f
+	return kept.Table.fallback(&s)
 }
