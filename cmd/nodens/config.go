@@ -302,7 +302,9 @@ type RouteCacheConfig struct {
 // TopologyConfig says where the endpoints of a Service are listed.
 type TopologyConfig struct {
 	// File lists EndpointSlices and is followed while it changes. Default none:
-	// the API server tells them.
+	// the API server tells them. What is one server in a slice of each address
+	// family has the same targetRef in both; without it the first family alone is
+	// asked, also by the kernel's fallback.
 	File string
 	// Namespace and Service name the slices that count. Of a file, default any;
 	// of the API server, kube-system, and kube-dns or else the Service with the
