@@ -19,7 +19,7 @@ const (
 	wrongQuestion // of another name, type or class
 	wrongCase     // of the same name in other letter case
 	wrongRCode
-	wrongRecords // address missing, of another value, or present where none exists
+	wrongRecords // address missing, of another value or name, or present where none exists
 )
 
 // String names the reason as a report prints it.
@@ -111,9 +111,12 @@ func ofRCode(rcode byte) verdict {
 }
 
 // ofRecords looks for addresses in the answer section: the one that is wanted
-// must be there, and no other.
+// must be there, of the name that was asked for or its alias, and no other.
 func ofRecords(msg []byte, off int, w *want) verdict {
-	found := false
+	found, owner := false, owner(msg, off)
+	if owner < 0 {
+		return wrongFormat
+	}
 	for range binary.BigEndian.Uint16(msg[6:]) {
 		r, next := readRecord(msg, off)
 		if next < 0 {
@@ -124,7 +127,7 @@ func ofRecords(msg []byte, off int, w *want) verdict {
 			continue
 		}
 		addr, ok := netip.AddrFromSlice(r.data)
-		if !ok || !w.hasAddr || addr.As16() != w.addr {
+		if !ok || !w.hasAddr || addr.As16() != w.addr || !sameName(msg, r.owner, owner) {
 			return wrongRecords
 		}
 		found = true

@@ -61,27 +61,42 @@ func TestJudgement(t *testing.T) {
 			cname, _ := dns.NewRR(asked + " 30 CNAME " + other)
 			m.Answer = []dns.RR{cname, address(other, "10.96.0.1")}
 		}, want: right},
-		"compressed":       {spoil: func(m *dns.Msg) { m.Compress = true }, want: right},
-		"with an OPT":      {spoil: func(m *dns.Msg) { m.SetEdns0(1232, false) }, want: right},
-		"SERVFAIL":         {spoil: func(m *dns.Msg) { m.Rcode, m.Answer = dns.RcodeServerFailure, nil }, want: load.Counts{Sent: 1, ServFail: 1}},
-		"truncated":        {spoil: func(m *dns.Msg) { m.Truncated, m.Answer = true, nil }, want: load.Counts{Sent: 1, Truncated: 1}},
-		"NXDOMAIN":         {spoil: func(m *dns.Msg) { m.Rcode, m.Answer = dns.RcodeNameError, nil }, want: wrong(rcode)},
-		"bare FORMERR":     {spoil: func(m *dns.Msg) { m.Rcode, m.Answer, m.Question = dns.RcodeFormatError, nil, nil }, want: wrong(rcode)},
-		"bare SERVFAIL":    {spoil: func(m *dns.Msg) { m.Rcode, m.Answer, m.Question = dns.RcodeServerFailure, nil, nil }, want: load.Counts{Sent: 1, ServFail: 1}},
-		"bare success":     {spoil: func(m *dns.Msg) { m.Question = nil }, want: wrong(format)},
-		"two questions":    {spoil: func(m *dns.Msg) { m.Question = append(m.Question, m.Question[0]) }, want: wrong(format)},
-		"a query":          {spoil: func(m *dns.Msg) { m.Response = false }, want: wrong(format)},
-		"another opcode":   {spoil: func(m *dns.Msg) { m.Opcode = dns.OpcodeNotify }, want: wrong(format)},
-		"another name":     {spoil: func(m *dns.Msg) { m.Question[0].Name = other }, want: wrong(load.Wrongs{Question: 1})},
-		"another type":     {spoil: func(m *dns.Msg) { m.Question[0].Qtype = dns.TypeAAAA }, want: wrong(load.Wrongs{Question: 1})},
-		"another class":    {spoil: func(m *dns.Msg) { m.Question[0].Qclass = dns.ClassCHAOS }, want: wrong(load.Wrongs{Question: 1})},
-		"letter case":      {spoil: func(m *dns.Msg) { m.Question[0].Name = "C" + asked[1:] }, want: wrong(load.Wrongs{Case: 1})},
-		"another address":  {spoil: func(m *dns.Msg) { m.Answer[0] = address(asked, "10.96.0.2") }, want: wrong(records)},
-		"one too many":     {spoil: func(m *dns.Msg) { m.Answer = append(m.Answer, address(asked, "10.96.0.2")) }, want: wrong(records)},
-		"no address":       {spoil: func(m *dns.Msg) { m.Answer = nil }, want: wrong(records)},
-		"A for AAAA":       {qtype: dns.TypeAAAA, spoil: func(m *dns.Msg) { m.Answer = []dns.RR{address(asked, "10.96.0.1")} }, want: right},
-		"address for none": {qtype: dns.TypeAAAA, spoil: func(m *dns.Msg) { aaaa, _ := dns.NewRR(asked + " 30 AAAA 2001:db8::1"); m.Answer = []dns.RR{aaaa} }, want: wrong(records)},
-		"another ID":       {spoil: func(m *dns.Msg) { m.Id ^= 0x100 }, want: load.Counts{Sent: 1, Lost: 1}, stray: 1},
+		"by aliases in any order": {spoil: func(m *dns.Msg) {
+			first, _ := dns.NewRR(asked + " 30 CNAME alias.example.")
+			second, _ := dns.NewRR("ALIAS.example. 30 CNAME " + other)
+			m.Compress, m.Answer = true, []dns.RR{address(other, "10.96.0.1"), second, first}
+		}, want: right},
+		"an alias of another": {spoil: func(m *dns.Msg) {
+			cname, _ := dns.NewRR("alias.example. 30 CNAME " + other)
+			m.Answer = []dns.RR{cname, address(other, "10.96.0.1")}
+		}, want: wrong(records)},
+		"an alias of itself": {spoil: func(m *dns.Msg) {
+			cname, _ := dns.NewRR(asked + " 30 CNAME " + asked)
+			m.Answer = []dns.RR{cname}
+		}, want: wrong(format)},
+		"another's address": {spoil: func(m *dns.Msg) { m.Answer[0] = address(other, "10.96.0.1") }, want: wrong(records)},
+		"owner's case":      {spoil: func(m *dns.Msg) { m.Answer[0] = address("C"+asked[1:], "10.96.0.1") }, want: right},
+		"compressed":        {spoil: func(m *dns.Msg) { m.Compress = true }, want: right},
+		"with an OPT":       {spoil: func(m *dns.Msg) { m.SetEdns0(1232, false) }, want: right},
+		"SERVFAIL":          {spoil: func(m *dns.Msg) { m.Rcode, m.Answer = dns.RcodeServerFailure, nil }, want: load.Counts{Sent: 1, ServFail: 1}},
+		"truncated":         {spoil: func(m *dns.Msg) { m.Truncated, m.Answer = true, nil }, want: load.Counts{Sent: 1, Truncated: 1}},
+		"NXDOMAIN":          {spoil: func(m *dns.Msg) { m.Rcode, m.Answer = dns.RcodeNameError, nil }, want: wrong(rcode)},
+		"bare FORMERR":      {spoil: func(m *dns.Msg) { m.Rcode, m.Answer, m.Question = dns.RcodeFormatError, nil, nil }, want: wrong(rcode)},
+		"bare SERVFAIL":     {spoil: func(m *dns.Msg) { m.Rcode, m.Answer, m.Question = dns.RcodeServerFailure, nil, nil }, want: load.Counts{Sent: 1, ServFail: 1}},
+		"bare success":      {spoil: func(m *dns.Msg) { m.Question = nil }, want: wrong(format)},
+		"two questions":     {spoil: func(m *dns.Msg) { m.Question = append(m.Question, m.Question[0]) }, want: wrong(format)},
+		"a query":           {spoil: func(m *dns.Msg) { m.Response = false }, want: wrong(format)},
+		"another opcode":    {spoil: func(m *dns.Msg) { m.Opcode = dns.OpcodeNotify }, want: wrong(format)},
+		"another name":      {spoil: func(m *dns.Msg) { m.Question[0].Name = other }, want: wrong(load.Wrongs{Question: 1})},
+		"another type":      {spoil: func(m *dns.Msg) { m.Question[0].Qtype = dns.TypeAAAA }, want: wrong(load.Wrongs{Question: 1})},
+		"another class":     {spoil: func(m *dns.Msg) { m.Question[0].Qclass = dns.ClassCHAOS }, want: wrong(load.Wrongs{Question: 1})},
+		"letter case":       {spoil: func(m *dns.Msg) { m.Question[0].Name = "C" + asked[1:] }, want: wrong(load.Wrongs{Case: 1})},
+		"another address":   {spoil: func(m *dns.Msg) { m.Answer[0] = address(asked, "10.96.0.2") }, want: wrong(records)},
+		"one too many":      {spoil: func(m *dns.Msg) { m.Answer = append(m.Answer, address(asked, "10.96.0.2")) }, want: wrong(records)},
+		"no address":        {spoil: func(m *dns.Msg) { m.Answer = nil }, want: wrong(records)},
+		"A for AAAA":        {qtype: dns.TypeAAAA, spoil: func(m *dns.Msg) { m.Answer = []dns.RR{address(asked, "10.96.0.1")} }, want: right},
+		"address for none":  {qtype: dns.TypeAAAA, spoil: func(m *dns.Msg) { aaaa, _ := dns.NewRR(asked + " 30 AAAA 2001:db8::1"); m.Answer = []dns.RR{aaaa} }, want: wrong(records)},
+		"another ID":        {spoil: func(m *dns.Msg) { m.Id ^= 0x100 }, want: load.Counts{Sent: 1, Lost: 1}, stray: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			qtype := max(c.qtype, dns.TypeA)

@@ -50,16 +50,18 @@ func questionEnd(msg []byte) int {
 	return off
 }
 
-// record is one resource record; data borrows from the message.
+// record is one resource record; data borrows from the message. owner and start are
+// where its name and its data stand there.
 type record struct {
-	kind uint16
-	data []byte
+	kind         uint16
+	data         []byte
+	owner, start int
 }
 
 // readRecord reads the record at off and gives the offset behind it, or -1 if
-// it is cut off. Pointers in its name are not followed: whose name it is does
-// not matter for the judgement (it may be an alias's).
+// it is cut off. Pointers in its name are not followed.
 func readRecord(msg []byte, off int) (record, int) {
+	owner := off
 	for {
 		if off >= len(msg) {
 			return record{}, -1
@@ -87,5 +89,5 @@ func readRecord(msg []byte, off int) (record, int) {
 	if end > len(msg) {
 		return record{}, -1
 	}
-	return record{kind, msg[start:end]}, end
+	return record{kind, msg[start:end], owner, start}, end
 }
