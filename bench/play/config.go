@@ -69,6 +69,8 @@ func (c Config) validate() error {
 		return errors.New("play: there is no scenario")
 	case (c.Server == nil) == !c.Target.IsValid():
 		return errors.New("play: name either a server to start or one that runs")
+	case c.Profile != "" && !c.profiled():
+		return errors.New("play: this server gives no profiles; leave -profile out")
 	case c.Server == nil && c.Scenario.Restarts():
 		return fmt.Errorf("play: %s restarts the server under test, so it must be started here", c.Scenario.Name)
 	case c.Server == nil && len(c.Behind) == 0 && c.Scenario.Meddles():
@@ -82,6 +84,11 @@ func (c Config) validate() error {
 		}
 	}
 	return nil
+}
+
+// profiled tells whether the server gives profiles.
+func (c Config) profiled() bool {
+	return c.Server != nil && c.Server.Profile != nil && c.Server.Profile(peers.Setup{}, 1) != ""
 }
 
 // Amount says how much a scenario sends.

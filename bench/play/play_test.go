@@ -245,6 +245,8 @@ func TestWhatCannotBePlayed(t *testing.T) {
 		"servers behind":        {play.Config{Scenario: read(t, meddling), Target: silent}, "changes the servers behind the target"},
 		"restart of a stranger": {play.Config{Scenario: read(t, restarting), Target: silent}, "it must be started here"},
 		"neither":               {play.Config{Scenario: read(t, short)}, "name either a server to start or one that runs"},
+		"no profiles":           {play.Config{Scenario: read(t, short), Target: silent, Profile: "cpu.prof"}, "gives no profiles"},
+		"never any profiles":    {play.Config{Scenario: read(t, short), Server: lying, Profile: "cpu.prof"}, "gives no profiles"},
 		"too many behind":       {play.Config{Scenario: read(t, short), Target: silent, Behind: []netip.AddrPort{silent, silent}}, "has 1 servers behind"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,13 +14,7 @@ func (p *player) profile(ctx context.Context) error {
 	if p.cfg.Profile == "" {
 		return nil
 	}
-	url := ""
-	if p.cfg.Server != nil && p.cfg.Server.Profile != nil {
-		url = p.cfg.Server.Profile(p.target.setup, max(1, int(p.cfg.Scenario.Length().Seconds())))
-	}
-	if url == "" {
-		return fmt.Errorf("play: this server gives no profiles; leave -profile out")
-	}
+	url := p.cfg.Server.Profile(p.target.setup, max(1, int(p.cfg.Scenario.Length().Seconds())))
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return fmt.Errorf("play: profile: %w", err)
