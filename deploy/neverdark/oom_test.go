@@ -49,32 +49,46 @@ func (g group) take(d *daemon) {
 	}
 }
 
-// exhaust takes the rest of the group's memory. The kernel kills the nodens, however much
-// the other one holds: its score is what it has and the limit of the group beside it.
+// exhaust takes the rest of the group's memory, half of it by one process that is content
+// with that. So the kernel kills the nodens: its score is what it has and the limit of the
+// group beside it, and who held all of the memory would have the same.
 func (g group) exhaust(d *daemon) {
 	g.t.Helper()
-	hog := exec.Command("/proc/self/exe")
-	hog.Env = append(os.Environ(), "NEVERDARK_HOG="+g.dir)
-	p := d.n.Start(g.t, hog)
+	var hogs []*space.Process
+	for _, most := range []int{groupMemory / 2, groupMemory} {
+		hog := exec.Command("/proc/self/exe")
+		hog.Env = append(os.Environ(), "NEVERDARK_HOG="+g.dir, fmt.Sprintf("NEVERDARK_HOG_BYTES=%d", most))
+		hogs = append(hogs, d.n.Start(g.t, hog))
+	}
 	select {
 	case <-d.Done():
-	case <-time.After(20 * time.Second):
-		g.t.Fatalf("nobody ran out of memory; the hog said:\n%s", p.Said())
+	case <-time.After(time.Minute):
+		g.t.Fatalf("nobody ran out of memory; the hogs said:\n%s%s", hogs[0].Said(), hogs[1].Said())
 	}
-	p.End(syscall.SIGKILL)
+	for _, hog := range hogs {
+		hog.End(syscall.SIGKILL)
+	}
 }
 
-// hog enters the group and takes memory until it is killed, a step at a time. It is one,
-// and it pauses: whoever asks for memory at the limit looks in the kernel for some to take
-// back, and several at once leave no CPU time for those who ask and answer.
+// hog enters the group and takes memory, a step at a time, until it has enough or is
+// killed. One alone comes to the limit, and it pauses: whoever asks for memory there looks
+// in the kernel for some to take back, and several at once leave no CPU time for those who
+// ask and answer.
 func hog(dir string) {
-	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19) // threads that start later have it too
+	most, err := strconv.Atoi(os.Getenv("NEVERDARK_HOG_BYTES"))
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	// Threads that start later have it too. Beside other tests it would get nowhere at the
+	// lowest priority.
+	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, space.Form(10, 19))
 	if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0o644); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
 	var kept [][]byte
-	for range 2 * groupMemory >> 20 {
+	for range most >> 20 {
 		block := make([]byte, 1<<20)
 		for i := 0; i < len(block); i += 4096 {
 			block[i] = 1
