@@ -107,9 +107,9 @@ func (c *counting) counts(t *testing.T) map[string]float64 {
 // comparedAs leaves out of a metric's labels what each has its own way. The writer is
 // the outermost plugin for CoreDNS, "errors" with this Corefile. Connections:
 // nodens has more sockets to a server, and asks over UDP whatever the client used, so
-// that how many questions went out is compared. Probes count for nodens,
-// but none is due so soon. Zones of the cache are those of all
-// routes for nodens, where names that it would answer itself go with the root's.
+// that how many questions went out is compared. Probes count for nodens, but none is due
+// so soon. Zones of the cache are those of all routes for nodens, where names that it
+// would answer itself go with the root's.
 func comparedAs(metric string) string {
 	if _, labels, found := strings.Cut(metric, "coredns_proxy_conn_cache_"); found {
 		_, to, _ := strings.Cut(labels, ",to=")

@@ -34,14 +34,12 @@ type finding struct {
 
 // visit is what the doctor looks at.
 type visit struct {
-	config Config
-	host   *hostnet.Host
-	state  hostnet.State
-	root   string // before the paths of the system's files; "" outside tests
-	before bool   // an installation: nothing of ours has to run
-	// powerless tells that what the kernel can do is not known.
-	powerless bool
-	findings  []finding
+	config   Config
+	host     *hostnet.Host
+	state    hostnet.State
+	root     string // before the paths of the system's files; "" outside tests
+	before   bool   // an installation: nothing of ours has to run
+	findings []finding
 
 	report    *report  // of the daemon that runs; nil = none does
 	firewalls []string // chains that may be one
@@ -115,7 +113,7 @@ func (v *visit) read(path string, dropIn *nodeCacheFlags, s surroundings) {
 // look looks at everything: the kernel, what is on the node, and who should answer. What
 // the daemon that runs answers at is nobody's leftover, so it comes before that.
 func (v *visit) look(ctx context.Context) {
-	for _, look := range []func(){v.capability, v.kernel, v.links, v.buffers, v.ports} {
+	for _, look := range []func(){v.powers, v.buffers, v.ports} {
 		look()
 	}
 	v.daemon(ctx)

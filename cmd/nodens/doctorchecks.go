@@ -16,24 +16,29 @@ import (
 	"github.com/nodens-dns/nodens/forwarder/listener"
 )
 
+// powers looks at what the kernel can do, where this process may.
+func (v *visit) powers() {
+	if v.capability() {
+		v.kernel()
+		v.links()
+	}
+}
+
 // capability looks whether this process may look at all.
-func (v *visit) capability() {
+func (v *visit) capability() bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	if err := unix.Capget(&header, &data[0]); err != nil || data[0].Effective&(1<<unix.CAP_NET_ADMIN) == 0 {
 		v.find(warning, "capability", "the doctor has no NET_ADMIN, so that what the kernel can do is not known",
 			"run it as root, or in a container with the capability NET_ADMIN; the guard needs it as well")
-		v.powerless = true
-		return
+		return false
 	}
 	v.find(fine, "capability", "NET_ADMIN is there, for the guard", "")
+	return true
 }
 
 // kernel tries the table of the configuration, or of the usual one.
 func (v *visit) kernel() {
-	if v.powerless {
-		return
-	}
 	state := v.state
 	if state.Mode == hostnet.None {
 		state = hostnet.State{Mode: hostnet.LinkLocal, Own: []netip.Addr{netip.MustParseAddr("169.254.20.10")}}
@@ -59,9 +64,6 @@ func (v *visit) ifGuarded(s severity) severity {
 }
 
 func (v *visit) links() {
-	if v.powerless {
-		return
-	}
 	kind, err := v.host.TryLink()
 	switch {
 	case err != nil:
@@ -95,7 +97,7 @@ func (v *visit) found() {
 	}
 	v.leftovers(&found)
 	wanted := v.state
-	wanted.Fallback, _ = guard.KeptFallback(v.config.Host.Endpoints, v.state)
+	wanted.Fallback, _, _ = guard.KeptFallback(v.config.Host.Endpoints, v.state)
 	if missing := found.Missing(wanted); v.config.Host.guarded() && !v.before && len(missing) > 0 {
 		v.find(warning, "host", fmt.Sprintf("%d things are not as configured, such as %s", len(missing), missing[0]), "a guard repairs that")
 	}
@@ -136,13 +138,13 @@ func (v *visit) occupied(a netip.Addr) bool {
 
 func (v *visit) fallbackFile() {
 	path := v.config.Host.Endpoints
-	_, err := os.Stat(path)
-	_, refused := guard.KeptFallback(path, v.state)
+	_, there := os.Stat(path)
+	_, refused, err := guard.KeptFallback(path, v.state)
 	switch {
-	case errors.Is(err, os.ErrNotExist):
+	case errors.Is(there, os.ErrNotExist):
 		v.find(fine, "endpoints file", path+" is not there yet: after a reboot the fallback waits for the first endpoints", "")
-	case guard.CheckFile(path) != nil:
-		v.find(bad, "endpoints file", guard.CheckFile(path).Error(), "until then the fallback waits for serve after a reboot")
+	case err != nil:
+		v.find(bad, "endpoints file", err.Error(), "until then the fallback waits for serve after a reboot")
 	case len(refused) > 0:
 		v.find(warning, "endpoints file", fmt.Sprintf("%s has servers to which packets may not be sent, and which are left out of the fallback: %v", path, refused),
 			"correct whoever tells of them: 'nodens status' lists the servers and where they come from")

@@ -289,7 +289,10 @@ func TestBadFiles(t *testing.T) {
 			// A better one takes its place.
 			client, _ := h.serve(t, "one")
 			client.Publish(tableOf("10.1.0.53:53"))
-			eventually(t, "the file is good", wide, func() bool { return guard.CheckFile(path) == nil && fileSize(path) > 0 && h.Status().File == "" })
+			eventually(t, "the file is good", wide, func() bool {
+				_, _, err := guard.KeptFallback(path, hostState())
+				return err == nil && fileSize(path) > 0 && h.Status().File == ""
+			})
 		})
 	}
 }

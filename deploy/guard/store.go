@@ -78,13 +78,6 @@ func readStored(path string) (stored, error) {
 	return s, nil
 }
 
-// CheckFile tells what is wrong with a file of endpoints; nil if nothing is, or there
-// is none.
-func CheckFile(path string) error {
-	_, err := readStored(path)
-	return err
-}
-
 func (s *store) table() (Table, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

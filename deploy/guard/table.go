@@ -46,12 +46,10 @@ func (t *Table) fallback(s *hostnet.State) (f hostnet.Fallback, refused []netip.
 }
 
 // KeptFallback is the fallback that the guard of a host has by its file of endpoints,
-// beside the servers of the file to which packets may not be sent; none where it cannot be
-// used.
-func KeptFallback(path string, s hostnet.State) (f hostnet.Fallback, refused []netip.AddrPort) {
+// beside the servers of the file to which packets may not be sent. An error says what is
+// wrong with the file; that there is none is no error.
+func KeptFallback(path string, s hostnet.State) (f hostnet.Fallback, refused []netip.AddrPort, err error) {
 	kept, err := readStored(path)
-	if err != nil {
-		return hostnet.Fallback{}, nil
-	}
-	return kept.Table.fallback(&s)
+	f, refused = kept.Table.fallback(&s)
+	return f, refused, err
 }

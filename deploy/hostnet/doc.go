@@ -38,9 +38,9 @@
 // # What the kernel must have
 //
 // nf_tables with the inet family, nft_socket, nft_hash, nft_nat, nft_masq and zones of
-// connection tracking, all of it in 5.10 and later, and the capability NET_ADMIN. Where a part is missing, or
-// nf_tables itself, there is no table and no fallback; link and addresses are put all
-// the same.
+// connection tracking, all of it in 5.10 and later, and the capability NET_ADMIN. Where
+// a part is missing, or nf_tables itself, there is no table and no fallback; link and
+// addresses are put all the same.
 //
 // # Goroutines
 //
