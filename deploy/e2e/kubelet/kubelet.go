@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -198,7 +199,28 @@ func (k *Kubelet) Until(what string, patience time.Duration, holds func() bool, 
 			return
 		}
 		if time.Now().After(deadline) {
-			k.t.Fatalf("%s: not within %v", what, patience)
+			k.t.Fatalf("%s: not within %v\n%s", what, patience, k.workloads())
 		}
 	}
+}
+
+// workloads describes the DaemonSets and pods of the namespace, for people.
+func (k *Kubelet) workloads() string {
+	k.t.Helper()
+	sets, err := k.cfg.Client.AppsV1().DaemonSets(k.cfg.Namespace).List(k.t.Context(), metav1.ListOptions{Limit: 10})
+	k.must("list DaemonSets", err)
+	pods, err := k.cfg.Client.CoreV1().Pods(k.cfg.Namespace).List(k.t.Context(), metav1.ListOptions{Limit: 20})
+	k.must("list pods", err)
+	var text strings.Builder
+	for i := range sets.Items {
+		s := &sets.Items[i]
+		status, _ := json.Marshal(&s.Status)
+		fmt.Fprintf(&text, "DaemonSet %s, generation %d: %s\n", s.Name, s.Generation, status)
+	}
+	for i := range pods.Items {
+		p := &pods.Items[i]
+		conditions, _ := json.Marshal(p.Status.Conditions)
+		fmt.Fprintf(&text, "pod %s on %q, labels %v, deleted %v: %s %s\n", p.Name, p.Spec.NodeName, p.Labels, p.DeletionTimestamp, p.Status.Phase, conditions)
+	}
+	return text.String()
 }
