@@ -22,12 +22,13 @@ const (
 // (as in a mounted ConfigMap), the poll finds out. 0 for poll means 30 s.
 // look runs in the goroutine of the caller, never twice at once.
 func followFile(ctx context.Context, path string, poll time.Duration, look func()) error {
-	return followFiles(ctx, func() []string { return []string{path} }, poll, nil, func(bool) { look() })
+	return followFiles(ctx, func() []string { return []string{path} }, poll, nil, func(bool) time.Duration { look(); return 0 })
 }
 
 // followFiles is followFile for several, which may be others from look to look. now
-// makes it look at once; it may be nil. look hears whether that was so.
-func followFiles(ctx context.Context, files func() []string, poll time.Duration, now <-chan os.Signal, look func(asked bool)) error {
+// makes it look at once; it may be nil. look hears whether that was so, and says after
+// what time it wants to be called again in any case; 0 for the poll.
+func followFiles(ctx context.Context, files func() []string, poll time.Duration, now <-chan os.Signal, look func(asked bool) time.Duration) error {
 	if poll == 0 {
 		poll = slowPoll
 	}
@@ -40,15 +41,21 @@ func followFiles(ctx context.Context, files func() []string, poll time.Duration,
 	}
 	ticker := time.NewTicker(poll)
 	defer ticker.Stop()
-	var settled <-chan time.Time
-	watchFiles(watcher, files())
-	look(false)
+	var settled, again <-chan time.Time
+	lookAt := func(asked bool) {
+		watchFiles(watcher, files())
+		again = nil
+		if wait := look(asked); wait > 0 {
+			again = time.After(wait)
+		}
+	}
+	lookAt(false)
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-now:
-			look(true)
+			lookAt(true)
 		case <-failures: // events were lost; the poll finds what they said
 		case <-events:
 			if settled == nil {
@@ -56,11 +63,11 @@ func followFiles(ctx context.Context, files func() []string, poll time.Duration,
 			}
 		case <-settled:
 			settled = nil
-			watchFiles(watcher, files())
-			look(false)
+			lookAt(false)
+		case <-again:
+			lookAt(false)
 		case <-ticker.C:
-			watchFiles(watcher, files())
-			look(false)
+			lookAt(false)
 		}
 	}
 }

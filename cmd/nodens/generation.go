@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -56,7 +57,7 @@ func (d *daemon) prepare(c Config, old *generation) (*generation, error) {
 	}
 	next := &generation{config: c}
 	for _, step := range []func(next, old *generation) error{
-		prepareCache, d.prepareRoutes, d.prepareForwarder, d.prepareListens,
+		findAddresses, prepareCache, d.prepareRoutes, d.prepareForwarder, d.prepareListens,
 	} {
 		if err := step(next, old); err != nil {
 			d.discard(next, old)
@@ -64,6 +65,22 @@ func (d *daemon) prepare(c Config, old *generation) (*generation, error) {
 		}
 	}
 	return next, nil
+}
+
+// findAddresses looks whether this machine has the new listen addresses: before anything
+// is made for them, as the routes are that ask the API server.
+func findAddresses(next, old *generation) error {
+	var errs []error
+	for _, address := range without(next.config.Listen, old.config.Listen) {
+		free := net.UDPAddrFromAddrPort(netip.AddrPortFrom(address.Addr(), 0))
+		conn, err := net.ListenUDP("udp", free)
+		if err != nil {
+			errs = append(errs, listenError(address, "UDP", err))
+			continue
+		}
+		_ = conn.Close()
+	}
+	return errors.Join(errs...)
 }
 
 // prepareCache keeps the cache while its answers are good under the new

@@ -17,9 +17,20 @@ type reloads struct {
 	last reloadResult
 	// failed counts the files that could not be taken over.
 	failed uint64
-	// seen is what they held when the last look ended.
+	// seen is what they held at the last look.
 	seen [sha512.Size]byte
+	// rest is how long a refused configuration is left alone, until due.
+	rest time.Duration
+	due  time.Time
 }
+
+// What was refused, and has not changed since, is tried again: the address or the file
+// that was missing may have come. Not with every hint of a change in a busy folder, and
+// ever more seldom.
+const (
+	restAtFirst = time.Second
+	restAtLast  = slowPoll
+)
 
 // reloadResult is the outcome of one look at the file.
 type reloadResult struct {
@@ -44,8 +55,9 @@ func (r *reloads) done(at time.Time, hash string, err error) {
 	r.last.Good, r.last.Hash = at, hash
 }
 
-// changed says that files hold something else than at the last time.
-func (r *reloads) changed(files []string) bool {
+// look notes what the files hold. It says whether that is something else than at the
+// last look, and how long to wait before it is tried again.
+func (r *reloads) look(files []string, now time.Time) (changed bool, wait time.Duration) {
 	h := sha512.New()
 	for _, path := range files {
 		data, err := readFile(path)
@@ -56,7 +68,23 @@ func (r *reloads) changed(files []string) bool {
 	defer r.mu.Unlock()
 	before := r.seen
 	h.Sum(r.seen[:0])
-	return r.seen != before
+	if r.seen != before {
+		r.rest = 0
+		return true, 0
+	}
+	if r.last.Err == nil {
+		return false, 0
+	}
+	return false, max(0, r.due.Sub(now))
+}
+
+// refused says how long what was refused is left alone: twice as long as before.
+func (r *reloads) refused(now time.Time) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.rest = min(max(2*r.rest, restAtFirst), restAtLast)
+	r.due = now.Add(r.rest)
+	return r.rest
 }
 
 func (r *reloads) result() reloadResult {
@@ -70,8 +98,12 @@ func (r *reloads) result() reloadResult {
 // reload reads the file and, if it says something else than before, takes it
 // over whole. A file that cannot be taken over changes nothing; it is logged
 // and counted once, not with every look. Who asked for it hears what came of it
-// in any case.
-func (d *daemon) reload(asked bool) {
+// in any case. It says when to look again, 0 for no need to.
+func (d *daemon) reload(asked bool) (again time.Duration) {
+	changed, wait := d.reloads.look(d.source.files(), time.Now())
+	if wait > 0 && !asked {
+		return wait
+	}
 	old := d.current.Load()
 	config, err := d.source.load()
 	before := d.reloads.result()
@@ -83,21 +115,25 @@ func (d *daemon) reload(asked bool) {
 		case asked:
 			d.log.Info("a reload was asked for; the configuration is the one in force, and nothing changed", zap.String("config", config.Path))
 		}
-		return
+		return 0
 	}
 	if err == nil {
 		err = d.takeOver(config, old)
 	}
-	again := err != nil && !d.reloads.changed(d.source.files()) && before.Err != nil && err.Error() == before.Err.Error()
-	if !again {
+	known := err != nil && !changed && before.Err != nil && err.Error() == before.Err.Error()
+	if !known {
 		d.reloads.done(time.Now(), config.Hash, err)
 		if errors.As(err, new(kubeDNSError)) {
 			d.setup[setupConfigMap].Add(1)
 		}
 	}
-	if err != nil && (asked || !again) {
+	if err == nil {
+		return 0
+	}
+	if asked || !known {
 		d.log.Error("the new configuration was not taken over; the old one goes on", zap.Error(err))
 	}
+	return d.reloads.refused(time.Now())
 }
 
 // takeOver makes c the configuration in force, or changes nothing.

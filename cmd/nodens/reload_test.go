@@ -172,6 +172,48 @@ func TestFailedReloadLeavesNothing(t *testing.T) {
 	again.Close()
 }
 
+// What is refused is not tried again with every hint of a change in a busy folder, but
+// is when what was missing may be there.
+func TestRefusedReloadRests(t *testing.T) {
+	resolv := filepath.Join(t.TempDir(), "resolv.conf")
+	write(t, resolv, "nameserver 192.0.2.1\n")
+	routes := "routes: [{zones: [.], servers: [127.0.0.1:9]}]\n"
+	h := serve(t, "listen: [127.0.0.1:0]\n"+routes)
+	made := func() int { return h.logs.FilterMessage("nameservers taken from resolv.conf").Len() }
+	next := "routes: [{zones: [.], resolvConf: " + resolv + "}]\n"
+
+	if r := h.reconfigure("listen: [127.0.0.1:0, 192.0.2.77:53]\n" + next); r.Err == nil || !strings.Contains(r.Err.Error(), "this machine has no such address") {
+		t.Fatalf("a foreign address: %v", r.Err)
+	}
+	if n := made(); n != 0 {
+		t.Errorf("routes were made %d times for addresses that are not there", n)
+	}
+
+	taken, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	if r := h.reconfigure(fmt.Sprintf("listen: [127.0.0.1:0, %q]\n%s", taken.LocalAddr(), next)); r.Err == nil {
+		t.Fatal("a taken port was no mistake")
+	}
+	const hints = 20
+	began := time.Now()
+	for range hints {
+		write(t, filepath.Join(filepath.Dir(h.path), "other"), "a log that grows")
+		time.Sleep(2 * settle)
+	}
+	most := 2 + int(time.Since(began)/restAtFirst)
+	if n := made(); n > most {
+		t.Errorf("it was tried %d times within %v, want at most %d", n, time.Since(began), most)
+	}
+	taken.Close()
+	await(t, "the port that is free now", func() bool { return h.reloads.result().Err == nil })
+	if n := h.reloads.result().Failed; n != 2 {
+		t.Errorf("%d failures, want 2", n)
+	}
+}
+
 func TestReloadOfListenAddresses(t *testing.T) {
 	up := newScripted(t, 1, 100*time.Millisecond)
 	routes := fmt.Sprintf("routes: [{zones: [.], servers: [%q]}]\n", up.address)
