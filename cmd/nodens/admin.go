@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"net/netip"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -39,11 +40,10 @@ type httpSide struct {
 }
 
 // httpSides are all of them.
-func (d *daemon) httpSides() []httpSide {
-	c := d.began.Admin
+func (d *daemon) httpSides(c *AdminConfig) []httpSide {
 	metrics, health := d.metricsRoutes(), d.healthRoutes()
 	list := []httpSide{{
-		name: "admin.address", address: c.Address.String(), handler: d.adminRoutes(), at: func(at string) { d.adminAt.Store(at) },
+		name: "admin.address", address: c.Address.String(), handler: d.adminRoutes(c), at: func(at string) { d.adminAt.Store(at) },
 	}}
 	for _, address := range c.Metrics {
 		list = append(list, httpSide{name: "admin.metrics", address: address, handler: metrics})
@@ -60,31 +60,47 @@ func (d *daemon) httpSides() []httpSide {
 	return list
 }
 
-// runAdmin serves the HTTP side until ctx ends. DNS does not depend on it: an
-// address that cannot be had is logged once and tried until it is free.
+// runAdmin serves the HTTP side of the configuration in force until ctx ends.
 func (d *daemon) runAdmin(ctx context.Context) error {
-	var served sync.WaitGroup
-	for _, side := range d.httpSides() {
-		served.Go(func() {
-			if l := listenHTTP(ctx, side, d.log, &d.adminFailures); l != nil {
-				serveHTTP(ctx, l, side.handler, d.log)
-			}
-		})
-	}
-	if health := d.began.Admin.Health; len(health) > 0 {
-		served.Go(func() { d.health.run(ctx, health[0]) })
-	}
+	c := d.current.Load().config.Admin
+	served := d.startSides(c)
+	defer func() { _ = served.end(context.Background()) }() // it returns nil
 	ticker := time.NewTicker(sampleEvery)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
 			d.rates.add(totalsOf(time.Now(), d.current.Load().forwarder.Stats()))
+		case <-d.committed:
+			if now := d.current.Load().config.Admin; !reflect.DeepEqual(now, c) {
+				_ = served.end(context.Background())
+				c = now
+				served = d.startSides(c)
+			}
 		case <-ctx.Done():
-			served.Wait()
 			return nil
 		}
 	}
+}
+
+// startSides serves them all. DNS does not depend on it: an address that cannot be had
+// is logged once and tried until it is free.
+func (d *daemon) startSides(c AdminConfig) *running {
+	return start(task{"HTTP", func(ctx context.Context) error {
+		var served sync.WaitGroup
+		for _, side := range d.httpSides(&c) {
+			served.Go(func() {
+				if l := listenHTTP(ctx, side, d.log, &d.adminFailures); l != nil {
+					serveHTTP(ctx, l, side.handler, d.log)
+				}
+			})
+		}
+		if len(c.Health) > 0 {
+			served.Go(func() { d.health.run(ctx, c.Health[0]) })
+		}
+		served.Wait()
+		return nil
+	}}, nil)
 }
 
 // serveSetup serves what can be told before the daemon serves, where its metrics will be:
@@ -96,7 +112,7 @@ func (d *daemon) serveSetup() (stop func()) {
 	mux.HandleFunc("GET /livez", say("alive"))
 	mux.HandleFunc("GET /readyz", d.serveReady)
 	var tasks []*running
-	for _, side := range d.httpSides() {
+	for _, side := range d.httpSides(&d.began.Admin) {
 		if side.name == "admin.health" { // it says that DNS is answered
 			continue
 		}
@@ -197,13 +213,13 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, log *zap.Log
 }
 
 // adminRoutes is what the admin address answers.
-func (d *daemon) adminRoutes() http.Handler {
+func (d *daemon) adminRoutes(c *AdminConfig) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", d.metrics())
 	d.addHealth(mux)
 	mux.HandleFunc("GET /statusz", d.serveStatus)
 	mux.Handle("GET /{$}", http.RedirectHandler("/statusz", http.StatusFound))
-	if who := d.began.Admin.Pprof; who != "off" {
+	if who := c.Pprof; who != "off" {
 		for path, h := range map[string]http.HandlerFunc{
 			"/debug/pprof/": pprof.Index, "/debug/pprof/cmdline": pprof.Cmdline, "/debug/pprof/profile": pprof.Profile,
 			"/debug/pprof/symbol": pprof.Symbol, "/debug/pprof/trace": pprof.Trace,
@@ -211,7 +227,7 @@ func (d *daemon) adminRoutes() http.Handler {
 			mux.Handle(path, onlyFor(who, "admin.pprof", h))
 		}
 	}
-	d.control(mux, d.began.Admin.Control)
+	d.control(mux, c.Control)
 	return mux
 }
 

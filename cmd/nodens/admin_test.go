@@ -38,7 +38,7 @@ func TestAdmin(t *testing.T) {
 	// No server answers: neither liveness nor readiness may care.
 	h := serve(t, "listen: [127.0.0.1:0]\nroutes: [{zones: [.], servers: [127.0.0.1:9], timeout: 100ms}]\n")
 	ask(t, "udp", h.address(0), "a.example.", 0)
-	server := httptest.NewServer(h.adminRoutes())
+	server := httptest.NewServer(h.adminRoutes(&h.began.Admin))
 	defer server.Close()
 	for path, want := range map[string]struct {
 		status int
@@ -96,7 +96,7 @@ func TestProfilesAreForLoopback(t *testing.T) {
 	d := newDaemon(nopLog(), level(), keepMemory)
 	d.began.Admin.Pprof = "off"
 	recorder := httptest.NewRecorder()
-	d.adminRoutes().ServeHTTP(recorder, httptest.NewRequest("GET", "/debug/pprof/", nil))
+	d.adminRoutes(&d.began.Admin).ServeHTTP(recorder, httptest.NewRequest("GET", "/debug/pprof/", nil))
 	if recorder.Code != 404 {
 		t.Errorf("profiles are off and give %d, want 404", recorder.Code)
 	}
@@ -131,7 +131,7 @@ func TestStatusCommand(t *testing.T) {
 	up := newScripted(t, 3, 0)
 	h := serve(t, fmt.Sprintf("listen: [127.0.0.1:0]\nnode: {name: n1}\nroutes: [{zones: [.], servers: [%q]}]\n", up.address))
 	ask(t, "udp", h.address(0), "a.example.", 0)
-	server := httptest.NewServer(h.adminRoutes())
+	server := httptest.NewServer(h.adminRoutes(&h.began.Admin))
 	defer server.Close()
 	address := strings.TrimPrefix(server.URL, "http://")
 	other := httptest.NewServer(say("hello"))

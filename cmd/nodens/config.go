@@ -84,7 +84,7 @@ type AdminConfig struct {
 	// and change what they get: "loopback" (default), "all" or "off".
 	Control string
 	// Socket is a path at which 'nodens probe' asks, where its folder exists. Default
-	// /run/nodens-pod/probe.sock.
+	// /run/nodens-pod/probe.sock. Read at the start only.
 	Socket string
 	// Metrics and Health are further addresses, which serve /metrics alone, and
 	// /health, /ready, /livez and /readyz alone. Without a host they are served on
@@ -351,7 +351,7 @@ func (r *RouteConfig) fromAPI() bool { return r.topological() && r.Topology.File
 type LogConfig struct {
 	// Level is "debug", "info" (default), "warn" or "error".
 	Level string
-	// Format is "json" (default) or "console".
+	// Format is "json" (default) or "console". Read at the start only.
 	Format string
 }
 

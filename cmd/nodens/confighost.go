@@ -15,7 +15,8 @@ import (
 type HostConfig struct {
 	// Mode is how clients reach the listen addresses: "none" (default: the node is
 	// left alone), "link-local" (they are put on a link of our own) or "service"
-	// (so are the cluster addresses of the DNS Service, see Service).
+	// (so are the cluster addresses of the DNS Service, see Service). Whether it is
+	// none is read at the start only.
 	Mode string
 	// Link names the link, 1 to 15 bytes, default "nodens".
 	Link string
@@ -28,7 +29,7 @@ type HostConfig struct {
 	UID int
 	// Socket is where serve finds its guard, Lock what makes one guard the owner of
 	// the node, Endpoints the file that outlasts a reboot. Defaults below /run/nodens
-	// and /var/lib/nodens.
+	// and /var/lib/nodens. Serve reads Socket at its start only.
 	Socket, Lock, Endpoints string
 	// Metrics is the guard's own address for metrics. Default 127.0.0.1:9254.
 	Metrics netip.AddrPort

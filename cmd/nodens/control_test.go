@@ -19,7 +19,7 @@ import (
 // admin serves the admin address of a daemon under test.
 func admin(t *testing.T, h *house) (address string) {
 	t.Helper()
-	server := httptest.NewServer(h.adminRoutes())
+	server := httptest.NewServer(h.adminRoutes(&h.began.Admin))
 	t.Cleanup(server.Close)
 	return strings.TrimPrefix(server.URL, "http://")
 }

@@ -57,7 +57,7 @@ func (d *daemon) prepare(c Config, old *generation) (*generation, error) {
 	}
 	next := &generation{config: c}
 	for _, step := range []func(next, old *generation) error{
-		findAddresses, prepareCache, d.prepareRoutes, d.prepareForwarder, d.prepareListens,
+		findFiles, findAddresses, prepareCache, d.prepareRoutes, d.prepareForwarder, d.prepareListens,
 	} {
 		if err := step(next, old); err != nil {
 			d.discard(next, old)
@@ -66,6 +66,9 @@ func (d *daemon) prepare(c Config, old *generation) (*generation, error) {
 	}
 	return next, nil
 }
+
+// findFiles looks whether metrics can be served with the certificate that is named.
+func findFiles(next, _ *generation) error { return next.config.Admin.MetricsTLS.unreadable() }
 
 // findAddresses looks whether this machine has the new listen addresses: before anything
 // is made for them, as the routes are that ask the API server.
@@ -291,6 +294,10 @@ func (d *daemon) commit(next *generation) {
 		}
 	}
 	d.tellSockets()
+	select {
+	case d.committed <- struct{}{}:
+	default: // it has not looked since
+	}
 	if old != nil {
 		d.retired.Go(func() { d.retire(old, next) })
 	}

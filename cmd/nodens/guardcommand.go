@@ -90,7 +90,7 @@ type guardRun struct {
 }
 
 // guardStop is how long a guard may take to end: it has nothing to finish.
-const guardStop = 5 * time.Second
+func guardStop() time.Duration { return 5 * time.Second }
 
 func (r *guardRun) run(ctx context.Context) error {
 	c, log := &r.config, r.log

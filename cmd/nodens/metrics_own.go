@@ -14,6 +14,7 @@ func ownMetrics() []metric {
 		gauge("nodens_ready", "1 while ready.", func(s *snapshot) float64 { return oneIf(s.NotReady == "") }),
 		gauge("nodens_config_loaded_timestamp_seconds", "When the configuration in force was taken over.", func(s *snapshot) float64 { return float64(s.Reload.Good.UnixMilli()) / 1e3 }),
 		gauge("nodens_config_stale", "1 while the configuration file is not the one in force.", func(s *snapshot) float64 { return oneIf(s.Reload.Err != nil) }),
+		gauge("nodens_config_restart_needed", "1 while the configuration in force has settings that wait for a restart; the log and nodens status name them.", func(s *snapshot) float64 { return oneIf(len(s.Waits) > 0) }),
 		gauge("nodens_gc_percent", "Growth of the heap between two collections, negative when off.", func(s *snapshot) float64 { return float64(s.Memory.GCPercent) }),
 		gauge("nodens_memory_limit_bytes", "Soft limit of the process, 0 for none.", func(s *snapshot) float64 { return float64(s.Memory.Limit) }),
 		count("nodens_admin_bind_failures_total", "Times the admin address could not be had.", func(s *snapshot) uint64 { return s.AdminFailures }),

@@ -83,7 +83,7 @@ func (n *nodeCache) startGuard(d *daemon, c Config) (release func() error) {
 		return err
 	}}, nil)
 	return func() error {
-		limit, cancel := context.WithTimeout(context.Background(), 2*guardStop)
+		limit, cancel := context.WithTimeout(context.Background(), 2*guardStop())
 		defer cancel()
 		return g.end(limit)
 	}

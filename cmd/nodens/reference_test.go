@@ -177,7 +177,7 @@ func TestConfigurationReference(t *testing.T) {
 	types := configTypes(t)
 	var out strings.Builder
 	out.WriteString("# Configuration\n\nMade of the types in `cmd/nodens/config.go` by its tests. `nodens check -sample` prints a file with every\n" +
-		"key and its default; `nodens check -config FILE` names every mistake with its line. A change of the file is\ntaken over while nodens runs, whole or not at all.\n" +
+		"key and its default; `nodens check -config FILE` names every mistake with its line. A change of the file is\ntaken over while nodens runs, whole or not at all; the few that are read at the start only say so.\n" +
 		"\n`[]` is an element of a list. Durations are written `500ms`, `2s`, `1h`; sizes `32Mi`.\n\n| key | says |\n|---|---|\n")
 	seen := map[string]bool{}
 	var walk func(n *yaml.Node, path, in string)

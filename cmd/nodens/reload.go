@@ -4,7 +4,6 @@ import (
 	"crypto/sha512"
 	"errors"
 	"fmt"
-	"reflect"
 	"sync"
 	"time"
 
@@ -149,8 +148,8 @@ func (d *daemon) takeOver(c Config, old *generation) error {
 	d.log.Info("the new configuration is in force", zap.String("config", c.Path),
 		zap.Bool("cacheKept", next.cache == old.cache), zap.Stringers("listen", d.addresses()))
 	d.logNotes(&c)
-	if later := needsRestart(c, d.began); len(later) > 0 {
-		d.log.Warn("these changes wait for a restart", zap.Strings("settings", later))
+	if later := needsRestart(&c, &d.began); len(later) > 0 {
+		d.log.Warn("these changes wait for a restart; the rest is in force", zap.Strings("settings", later))
 	}
 	return nil
 }
@@ -164,20 +163,19 @@ func (d *daemon) logNotes(c *Config) {
 
 // needsRestart names the settings in which c differs from those of the start
 // and which are only read then.
-func needsRestart(c, start Config) []string {
+func needsRestart(c, start *Config) []string {
 	var names []string
 	for _, s := range []struct {
 		name     string
 		now, was any
 	}{
-		{"admin", c.Admin, start.Admin},
 		{"log.format", c.Log.Format, start.Log.Format},
-		{"host", c.Host, start.Host},
-		{"stopDelay", c.StopDelay, start.StopDelay},
-		{"stopGrace", c.StopGrace, start.StopGrace},
+		{"admin.socket", c.Admin.Socket, start.Admin.Socket},
+		{"host.socket", c.Host.Socket, start.Host.Socket},
+		{"host.mode", c.Host.guarded(), start.Host.guarded()}, // with a guard, or without
 	} {
-		if !reflect.DeepEqual(s.now, s.was) {
-			names = append(names, fmt.Sprintf("%s (still %v)", s.name, s.was))
+		if s.now != s.was {
+			names = append(names, s.name)
 		}
 	}
 	return names

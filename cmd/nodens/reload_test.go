@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -329,12 +331,65 @@ func link(t *testing.T, target, path string) {
 func TestNeedsRestart(t *testing.T) {
 	start := defaultConfig()
 	c := start
-	if got := needsRestart(c, start); got != nil {
+	if got := needsRestart(&c, &start); got != nil {
 		t.Errorf("nothing changed, and a restart is needed for %v", got)
 	}
-	c.Admin.Pprof, c.Log.Format, c.StopGrace, c.Log.Level = "off", "console", time.Minute, "warn"
-	if got := needsRestart(c, start); len(got) != 3 || !strings.HasPrefix(got[1], "log.format (still json)") {
+	c.Admin.Pprof, c.Log.Format, c.StopGrace, c.Host.Mode = "off", "console", time.Minute, "service"
+	if got := needsRestart(&c, &start); !slices.Equal(got, []string{"log.format", "host.mode"}) {
 		t.Errorf("a restart is needed for %q", got)
+	}
+}
+
+// What a reload does not bring into force is told, until it is the old again.
+func TestReloadTellsWhatWaits(t *testing.T) {
+	routes := "routes: [{zones: [.], servers: [127.0.0.1:9]}]\nlisten: [127.0.0.1:0]\n"
+	h := serve(t, routes)
+	if r := h.reconfigure(routes + "log: {format: console}\n"); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	if got := h.report().Config.Waits; !slices.Equal(got, []string{"log.format"}) {
+		t.Errorf("it says that a restart is waited for by %q", got)
+	}
+	if r := h.reconfigure(routes + "log: {level: warn}\n"); r.Err != nil || h.report().Config.Waits != nil {
+		t.Errorf("%v, and %q wait for a restart", r.Err, h.report().Config.Waits)
+	}
+}
+
+// The HTTP side and the times of a stop are those of the configuration in force.
+func TestReloadOfAdmin(t *testing.T) {
+	routes := "routes: [{zones: [.], servers: [127.0.0.1:9]}]\nlisten: [127.0.0.1:0]\n"
+	path := filepath.Join(t.TempDir(), "nodens.yaml")
+	admin := func(rest string) string {
+		return "version: v1\n" + routes + "stopGrace: 1m\nadmin: {address: 127.0.0.1:0" + rest + "}\n"
+	}
+	write(t, path, admin(""))
+	h := serveFile(t, path)
+	health, metrics := space.Free(t).String(), space.Free(t).String()
+	replace(t, path, admin(fmt.Sprintf(", health: [%q], metrics: [%q], pprof: 'off'", health, metrics))+"stopDelay: 1ms\n")
+	status := func(address, page string) int {
+		r, err := http.Get("http://" + address + page)
+		if err != nil {
+			return 0
+		}
+		r.Body.Close()
+		return r.StatusCode
+	}
+	await(t, "the new address for health checks", func() bool { return status(health, "/health") == 200 })
+	await(t, "the new address of the metrics", func() bool { return status(metrics, "/metrics") == 200 })
+	await(t, "the end of the profiles", func() bool { return status(h.adminAt.Load().(string), "/debug/pprof/") == 404 })
+	if got := h.stopPatience(); got != time.Minute+time.Millisecond {
+		t.Errorf("a stop may take %v", got)
+	}
+	replace(t, path, admin(""))
+	await(t, "the end of an address", func() bool { return status(health, "/health") == 0 && status(metrics, "/metrics") == 0 })
+
+	replace(t, path, admin(", metricsTLS: {listen: [127.0.0.1:0], certFile: /nowhere, keyFile: /nowhere}"))
+	await(t, "the refusal of a certificate that is not there", func() bool {
+		err := h.reloads.result().Err
+		return err != nil && strings.Contains(err.Error(), "/nowhere")
+	})
+	if h.current.Load().config.Admin.MetricsTLS.Listen != nil {
+		t.Error("it was taken over")
 	}
 }
 

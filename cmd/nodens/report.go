@@ -40,9 +40,10 @@ type configReport struct {
 	Path   string    `json:"path"`
 	Hash   string    `json:"hash"` // SHA-512 of the file in force
 	Loaded time.Time `json:"loaded"`
-	Failed uint64    `json:"failed"`          // reloads
-	Error  string    `json:"error,omitempty"` // why the file as it is now is not in force
-	Notes  []string  `json:"notes,omitempty"` // what a Corefile says that is done in another way
+	Failed uint64    `json:"failed"`                    // reloads
+	Error  string    `json:"error,omitempty"`           // why the file as it is now is not in force
+	Waits  []string  `json:"waitsForRestart,omitempty"` // settings that are only read at a start
+	Notes  []string  `json:"notes,omitempty"`           // what a Corefile says that is done in another way
 }
 
 // ratesReport is about the last minute, or less after a start.
@@ -133,7 +134,7 @@ func newReport(s *snapshot, now, before totals) report {
 		Version: s.Build.Version, Revision: s.Build.Revision, Go: s.Build.Go,
 		Node: s.Config.Node.Name, Zone: s.Config.Node.Zone,
 		At: s.At, Started: s.Started, Counted: s.counted(), PID: s.PID, Ready: s.NotReady == "", Why: s.NotReady,
-		Config: configReport{Path: s.Config.Path, Hash: s.Reload.Hash, Loaded: s.Reload.Good, Failed: s.Reload.Failed, Notes: s.Config.Notes},
+		Config: configReport{Path: s.Config.Path, Hash: s.Reload.Hash, Loaded: s.Reload.Good, Failed: s.Reload.Failed, Waits: s.Waits, Notes: s.Config.Notes},
 		Rates:  newRates(now, before),
 		Cache:  cacheReport{Bytes: s.Cache.Bytes, Limit: s.Cache.Limit},
 		Memory: memoryReport(s.Memory), Clients: s.clientsReport(), Host: s.hostReport(),

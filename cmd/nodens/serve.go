@@ -59,6 +59,7 @@ type daemon struct {
 	whenReady func()        // may be nil
 	ready     atomic.Value  // string: why not ready; "" means ready
 	broken    chan struct{} // hears when a listener failed
+	committed chan struct{} // hears when another generation serves
 	drained   chan struct{} // closed when the listeners have stopped
 	retired   sync.WaitGroup
 	signals   chan os.Signal // ask for a reload
@@ -78,13 +79,14 @@ func newDaemon(log *zap.Logger, level zap.AtomicLevel, getenv func(string) strin
 			now: func() time.Duration { return time.Since(began) }, log: log, own: interfaceAddrs,
 			clients: &clients{}, instance: newInstance(), taps: &forwarder.Taps{},
 		},
-		level:   level,
-		getenv:  getenv,
-		build:   thisBuild(),
-		started: began,
-		broken:  make(chan struct{}, 1),
-		drained: make(chan struct{}),
-		signals: make(chan os.Signal, 1),
+		level:     level,
+		getenv:    getenv,
+		build:     thisBuild(),
+		started:   began,
+		broken:    make(chan struct{}, 1),
+		committed: make(chan struct{}, 1),
+		drained:   make(chan struct{}),
+		signals:   make(chan os.Signal, 1),
 	}
 	d.relief.root, d.relief.log = os.DirFS("/"), log
 	if getenv("GOMEMLIMIT") == "" {
@@ -101,9 +103,6 @@ func (d *daemon) serve(ctx context.Context, c Config) error {
 	d.began = c
 	if d.source.load == nil {
 		d.source = fileSource(c.Path, d.getenv)
-	}
-	if err := c.Admin.MetricsTLS.unreadable(); err != nil {
-		return fmt.Errorf("nodens cannot start: %w", err)
 	}
 	signal.Notify(d.signals, syscall.SIGHUP, syscall.SIGUSR1) // else they would kill
 	defer signal.Stop(d.signals)
@@ -122,7 +121,7 @@ func (d *daemon) serve(ctx context.Context, c Config) error {
 	d.log.Info("nodens serves", zap.String("version", d.build.Version), zap.String("config", c.Path),
 		zap.Stringers("listen", d.addresses()), zap.Int("gcPercent", memory.GCPercent), zap.Int64("memoryLimit", memory.Limit))
 
-	err = runTasks(ctx, c.StopDelay+c.StopGrace,
+	err = runTasks(ctx, d.stopPatience,
 		task{"admin", d.runAdmin},
 		task{"query log and dnstap", d.runOutlets},
 		task{"memory", d.runRelief},
@@ -133,6 +132,12 @@ func (d *daemon) serve(ctx context.Context, c Config) error {
 	)
 	d.log.Info("nodens has stopped", zap.Error(err))
 	return err
+}
+
+// stopPatience is how long a stop may take.
+func (d *daemon) stopPatience() time.Duration {
+	c := &d.current.Load().config
+	return c.StopDelay + c.StopGrace
 }
 
 // addresses are those in use: with port 0 the kernel has chosen.
@@ -155,7 +160,7 @@ func (d *daemon) runReadiness(ctx context.Context) error {
 	<-ctx.Done()
 	d.ready.Store("stopping")
 	notify(d.getenv, "STOPPING=1")
-	time.Sleep(d.began.StopDelay) // a second signal ends it at once
+	time.Sleep(d.current.Load().config.StopDelay) // a second signal ends it at once
 	d.log.Info("stopping: what was received is answered first")
 	d.leave()
 	return nil

@@ -27,6 +27,7 @@ type snapshot struct {
 	Config   Config
 	NotReady string // why; "" when ready
 	Reload   reloadResult
+	Waits    []string // settings that wait for a restart
 	Memory   memoryPolicy
 
 	Forwarder forwarder.Stats
@@ -124,6 +125,7 @@ func (d *daemon) snapshot() snapshot {
 		Config:        g.config,
 		NotReady:      d.ready.Load().(string),
 		Reload:        d.reloads.result(),
+		Waits:         needsRestart(&g.config, &d.began),
 		Memory:        currentMemoryPolicy(),
 		Forwarder:     g.forwarder.Stats(),
 		Cache:         g.cache.Stats(),

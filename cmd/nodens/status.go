@@ -43,6 +43,9 @@ func printReport(w io.Writer, r *report) error {
 	if r.Config.Error != "" {
 		fmt.Fprintf(w, "         NOT taken over: %s\n", strings.ReplaceAll(r.Config.Error, "\n", "\n         "))
 	}
+	if len(r.Config.Waits) > 0 {
+		fmt.Fprintf(w, "         waits for a restart: %s\n", strings.Join(r.Config.Waits, ", "))
+	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, route := range r.Routes {
 		fmt.Fprintf(table, "\nroute    %s -> %s\n", strings.Join(route.Zones, " "), route.From)

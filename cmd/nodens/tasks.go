@@ -26,7 +26,7 @@ type running struct {
 
 // runTasks starts the tasks in order and waits until ctx ends or one of them
 // fails. It then stops them one by one in reverse order, all within one grace
-// period, and returns their errors joined. A task that outlasts the grace
+// period, which is asked for only then, and returns their errors joined. A task that outlasts the grace
 // period is an error too; nobody waits for it any longer.
 //
 // The daemon's order is admin, routes, listeners, reload, readiness, and so a
@@ -36,7 +36,7 @@ type running struct {
 // sockets, since no client asks them any more, and the forwarder is closed, which
 // waits for what was asked in the background and now fails at once; the admin
 // side is last, so that the stop can be watched.
-func runTasks(ctx context.Context, grace time.Duration, tasks ...task) error {
+func runTasks(ctx context.Context, grace func() time.Duration, tasks ...task) error {
 	failed := make(chan struct{}, 1)
 	started := make([]*running, len(tasks))
 	for i, t := range tasks {
@@ -46,7 +46,7 @@ func runTasks(ctx context.Context, grace time.Duration, tasks ...task) error {
 	case <-ctx.Done():
 	case <-failed:
 	}
-	deadline, cancel := context.WithTimeout(context.Background(), grace)
+	deadline, cancel := context.WithTimeout(context.Background(), grace())
 	defer cancel()
 	var errs []error
 	for i := len(started) - 1; i >= 0; i-- {

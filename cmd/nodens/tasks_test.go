@@ -43,7 +43,7 @@ func TestTasksStopInReverseOrder(t *testing.T) {
 			d.note("stop slow")
 			return nil
 		}}
-		err := runTasks(ctx, 10*time.Second, d.task("first"), d.task("second"), slow)
+		err := runTasks(ctx, atMost(10*time.Second), d.task("first"), d.task("second"), slow)
 		if err != nil {
 			t.Errorf("runTasks: %v", err)
 		}
@@ -63,7 +63,7 @@ func TestTaskErrorEndsTheOthers(t *testing.T) {
 			<-ctx.Done()
 			return errors.New("torn")
 		}}
-		err := runTasks(t.Context(), time.Second, d.task("good"), bad, alsoBad)
+		err := runTasks(t.Context(), atMost(time.Second), d.task("good"), bad, alsoBad)
 		if !errors.Is(err, broken) || !strings.Contains(err.Error(), "bad: broken") || !strings.Contains(err.Error(), "also bad: torn") {
 			t.Errorf("error is %v, want both errors with the names of their tasks", err)
 		}
@@ -78,7 +78,7 @@ func TestTaskMayEndEarly(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		begin := time.Now()
-		if err := runTasks(ctx, time.Second, task{"short", func(context.Context) error { return nil }}); err != nil {
+		if err := runTasks(ctx, atMost(time.Second), task{"short", func(context.Context) error { return nil }}); err != nil {
 			t.Error(err)
 		}
 		if time.Since(begin) != time.Hour {
@@ -96,7 +96,7 @@ func TestOneGracePeriodForAll(t *testing.T) {
 		}
 		var d diary
 		begin := time.Now()
-		err := runTasks(ctx, 5*time.Second, d.task("quick"), hang("one"), hang("two"))
+		err := runTasks(ctx, atMost(5*time.Second), d.task("quick"), hang("one"), hang("two"))
 		if took := time.Since(begin); took != 5*time.Second {
 			t.Errorf("the stop took %s, want 5s in all", took)
 		}
@@ -107,4 +107,8 @@ func TestOneGracePeriodForAll(t *testing.T) {
 		}
 		time.Sleep(time.Hour) // let the tasks left behind end
 	})
+}
+
+func atMost(grace time.Duration) func() time.Duration {
+	return func() time.Duration { return grace }
 }

@@ -49,7 +49,7 @@ func TestAnotherUserHasThePort(t *testing.T) {
 	udp, tcp := heldBy(t, otherUser)
 	at := netip.MustParseAddrPort(udp.LocalAddr().String())
 	h := serve(t, fmt.Sprintf("listen: [%q]\nroutes: [{zones: [.], servers: [%q]}]\n", at, up.address))
-	server := httptest.NewServer(h.adminRoutes())
+	server := httptest.NewServer(h.adminRoutes(&h.began.Admin))
 	defer server.Close()
 	base := server.URL
 	status, body := get(t, base+"/readyz")
