@@ -25,11 +25,11 @@ func corednsServerMetrics() []metric {
 		{"coredns_proxy_healthcheck_failures_total", "Questions put to see how a server is that got no reply.", to, eachServer(func(t *serverSums, e emitter) {
 			e.count(t.probeFailures, proxyName, t.to)
 		})},
-		{"coredns_proxy_conn_cache_hits_total", "Questions that went over a socket that was open.", toProto, eachServer(func(t *serverSums, e emitter) {
-			e.count(t.sent[0]-min(t.sent[0], t.opened[0]), proxyName, t.to, "udp")
-			e.count(t.sent[1]-min(t.sent[1], t.opened[1]), proxyName, t.to, "tcp")
+		{"coredns_proxy_conn_cache_hits_total", "Questions, without probes, that went over a socket that was open.", toProto, eachServer(func(t *serverSums, e emitter) {
+			e.count(t.reused[0], proxyName, t.to, "udp")
+			e.count(t.reused[1], proxyName, t.to, "tcp")
 		})},
-		{"coredns_proxy_conn_cache_misses_total", "Sockets opened for questions.", toProto, eachServer(func(t *serverSums, e emitter) {
+		{"coredns_proxy_conn_cache_misses_total", "Questions, without probes, that a socket was opened for.", toProto, eachServer(func(t *serverSums, e emitter) {
 			e.count(t.opened[0], proxyName, t.to, "udp")
 			e.count(t.opened[1], proxyName, t.to, "tcp")
 		})},
@@ -112,7 +112,8 @@ const proxyName = "forward"
 // serverSums are the numbers of one server, whichever routes ask it.
 type serverSums struct {
 	to            string
-	sent, opened  [2]uint64 // over UDP and TCP
+	reused        [2]uint64 // over UDP and TCP
+	opened        [2]uint64
 	probeFailures uint64
 	replies       [upstream.RCodeClasses]upstream.Histogram
 }
@@ -138,8 +139,8 @@ func eachServer(read func(t *serverSums, e emitter)) func(*snapshot, emitter) {
 }
 
 func (s *serverSums) add(t *upstream.TargetStatus) {
-	s.sent[0] += t.Sent - min(t.Sent, t.SentTCP)
-	s.sent[1] += t.SentTCP
+	s.reused[0] += t.ReusedUDP
+	s.reused[1] += t.ReusedTCP
 	s.opened[0] += t.OpenedUDP
 	s.opened[1] += t.OpenedTCP
 	s.probeFailures += t.ProbeFailures

@@ -47,7 +47,7 @@ func fullSnapshot() snapshot {
 	target.Replies[upstream.ClassNXDomain].Buckets[3] = 4
 	target.Replies[upstream.ClassNXDomain].Sum = 8 * time.Millisecond
 	target.Ignored[upstream.IgnoredLate] = 1
-	target.Sent, target.SentTCP, target.OpenedUDP, target.OpenedTCP, target.ProbeFailures = 10, 3, 2, 1, 4
+	target.Sent, target.ReusedUDP, target.ReusedTCP, target.OpenedUDP, target.OpenedTCP, target.ProbeFailures = 19, 5, 2, 2, 1, 4
 	other := target // a second route that asks the same server
 	other.Tier = upstream.ClusterTier
 	s := snapshot{

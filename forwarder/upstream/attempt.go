@@ -90,6 +90,7 @@ type asking struct {
 	broken   bool // a failure signal came
 	class    class
 	speaks   bool // its reply speaks for the target
+	probe    bool // no client asked
 	sentAt   time.Duration
 	retry    time.Duration // when the next attempt is due
 	borne    time.Duration // a longer silence counts against the target

@@ -46,8 +46,7 @@ type tally struct {
 	ejections, forced          atomic.Uint64
 	ignored                    [IgnoredKinds]atomic.Uint64
 	probeFailures              atomic.Uint64
-	sentTCP                    atomic.Uint64
-	opened                     [altFamily]atomic.Uint64 // sockets, by udpPath and tcpPath
+	reused, opened             [altFamily]atomic.Uint64 // by udpPath and tcpPath
 	replies                    [RCodeClasses]histogram
 }
 
@@ -63,6 +62,23 @@ func (s *score) state() health {
 		return *h
 	}
 	return health{}
+}
+
+// went notes that a's question went out, unless err says that it did not; opened that a
+// socket was opened for it.
+func (s *score) went(a *attempt, path int, opened bool, err error) error {
+	if err != nil {
+		return err
+	}
+	s.sent.Add(1)
+	switch {
+	case a.probe:
+	case opened:
+		s.opened[path].Add(1)
+	default:
+		s.reused[path].Add(1)
+	}
+	return nil
 }
 
 // barred is for how long the target is still not asked.

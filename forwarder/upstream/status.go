@@ -97,8 +97,8 @@ type TargetStatus struct {
 	Forced     uint64 // attempts at it while it was ejected or suspected, for want of others
 
 	ProbeFailures        uint64 // probes without a reply
-	SentTCP              uint64 // those of Sent over TCP
-	OpenedUDP, OpenedTCP uint64 // sockets opened for them
+	ReusedUDP, ReusedTCP uint64 // those of Sent, without probes, over a socket that was open
+	OpenedUDP, OpenedTCP uint64 // and those that one was opened for
 
 	Replies [RCodeClasses]Histogram
 	Ignored [IgnoredKinds]uint64

@@ -44,7 +44,7 @@ func (x *exchange) put(a *attempt) {
 	}
 	a.borne = a.retry
 	a.sentAt, a.endAt = x.now, x.endAt
-	a.class, a.speaks = x.class, x.speaks
+	a.class, a.speaks, a.probe = x.class, x.speaks, x.probe
 	a.write(x.q, cfg)
 	a.to.score.inFlight[a.class].Add(1)
 	a.progress = waiting

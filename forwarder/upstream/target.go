@@ -152,7 +152,8 @@ func (t *target) status(cfg *Config, now time.Duration) TargetStatus {
 		Forced:     t.score.forced.Load(),
 
 		ProbeFailures: t.score.probeFailures.Load(),
-		SentTCP:       t.score.sentTCP.Load(),
+		ReusedUDP:     t.score.reused[udpPath].Load(),
+		ReusedTCP:     t.score.reused[tcpPath].Load(),
 		OpenedUDP:     t.score.opened[udpPath].Load(),
 		OpenedTCP:     t.score.opened[tcpPath].Load(),
 	}

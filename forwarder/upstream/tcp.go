@@ -38,25 +38,23 @@ func newTCPPool(g *Group, s *score, addr netip.AddrPort, tlsName string) *tcpPoo
 // end or a is abandoned; not if there is an error.
 func (p *tcpPool) send(a *attempt, now time.Duration) error {
 	for {
-		c, err := p.conn(a.fresh, now)
+		c, opened, err := p.conn(a.fresh, now)
 		if err != nil {
 			return err
 		}
 		// A connection may end between the two steps; the next is another.
 		if c.send(a, now) {
-			p.score.sent.Add(1)
-			p.score.sentTCP.Add(1)
-			return nil
+			return p.score.went(a, tcpPath, opened, nil)
 		}
 	}
 }
 
-// conn is the connection to use.
-func (p *tcpPool) conn(fresh bool, now time.Duration) (*tcpConn, error) {
+// conn is the connection to use, opened if none of those that are will do.
+func (p *tcpPool) conn(fresh bool, now time.Duration) (c *tcpConn, opened bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended != nil {
-		return nil, p.ended
+		return nil, false, p.ended
 	}
 	p.loads = p.loads[:0]
 	inUse := p.conns[:0]
@@ -77,11 +75,12 @@ func (p *tcpPool) conn(fresh bool, now time.Duration) (*tcpConn, error) {
 	i := chooseConn(p.loads, p.depth, most, patience, fresh)
 	switch {
 	case i == openConn:
-		return p.dial(now)
+		c, err = p.dial(now)
+		return c, true, err
 	case i == noConn:
-		return nil, ErrFull
+		return nil, false, ErrFull
 	}
-	return p.conns[i], nil
+	return p.conns[i], false, nil
 }
 
 // dial starts a connection. The pool's lock is held; the connection dials in
@@ -93,7 +92,6 @@ func (p *tcpPool) dial(now time.Duration) (*tcpConn, error) {
 	c := newTCPConn(p, now)
 	p.conns = append(p.conns, c)
 	p.open[c] = struct{}{}
-	p.score.opened[tcpPath].Add(1)
 	p.group.routines.Go(c.run)
 	return c, nil
 }

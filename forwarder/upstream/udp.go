@@ -35,7 +35,7 @@ func newUDPPool(g *Group, s *score, addr netip.AddrPort) *udpPool {
 // a is abandoned; not if there is an error.
 func (p *udpPool) send(a *attempt, now time.Duration) error {
 	for {
-		s, err := p.socket(now)
+		s, opened, err := p.socket(now)
 		if isShort(err) {
 			return p.sendAnyhow(a, now, err)
 		}
@@ -44,7 +44,7 @@ func (p *udpPool) send(a *attempt, now time.Duration) error {
 		}
 		// A socket may be retired between the two steps; the next is another.
 		if ok, err := s.send(a, now, false); ok || err != nil {
-			return err
+			return p.score.went(a, udpPath, opened, err)
 		}
 	}
 }
@@ -54,25 +54,25 @@ func (p *udpPool) send(a *attempt, now time.Duration) error {
 func (p *udpPool) sendAnyhow(a *attempt, now time.Duration, cause error) error {
 	for _, s := range p.sockets() {
 		if ok, err := s.send(a, now, true); ok || err != nil {
-			return err
+			return p.score.went(a, udpPath, false, err)
 		}
 	}
 	return cause
 }
 
 // socket is a random one of the sockets, opened if it is not.
-func (p *udpPool) socket(now time.Duration) (*udpSocket, error) {
+func (p *udpPool) socket(now time.Duration) (s *udpSocket, opened bool, err error) {
 	i := p.group.random().IntN(len(p.slots))
 	if s := p.slots[i].Load(); s != nil && s.usable(now) {
-		return s, nil
+		return s, false, nil
 	}
 	p.mu.Lock()
 	old := p.slots[i].Load()
 	if old != nil && old.usable(now) {
 		p.mu.Unlock()
-		return old, nil
+		return old, false, nil
 	}
-	s, err := p.dial(now)
+	s, err = p.dial(now)
 	if err == nil {
 		p.slots[i].Store(s)
 	}
@@ -82,10 +82,10 @@ func (p *udpPool) socket(now time.Duration) (*udpSocket, error) {
 	}
 	if isShort(err) {
 		if other := p.anyOpen(now); other != nil {
-			return other, nil
+			return other, false, nil
 		}
 	}
-	return s, err
+	return s, true, err
 }
 
 // dial opens a socket and starts its reader. The pool's lock is held: connecting
@@ -108,7 +108,6 @@ func (p *udpPool) dial(now time.Duration) (*udpSocket, error) {
 		return nil, err
 	}
 	p.open[s] = struct{}{}
-	p.score.opened[udpPath].Add(1)
 	p.group.routines.Go(s.read)
 	return s, nil
 }

@@ -105,7 +105,6 @@ func (s *udpSocket) send(a *attempt, now time.Duration, anyhow bool) (ok bool, e
 		a.via = nil
 		return true, err
 	}
-	s.pool.score.sent.Add(1)
 	return true, nil
 }
 

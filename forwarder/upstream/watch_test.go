@@ -95,6 +95,10 @@ func TestSteadyProbes(t *testing.T) {
 	if n := zone.count(); n != 0 {
 		t.Errorf("the zone's was probed %d times", n)
 	}
+	// Probes are questions, but those of no client: how these find sockets is not told of.
+	if ts := g.Status().Targets[0]; ts.Sent < 2 || ts.ReusedUDP+ts.OpenedUDP+ts.ReusedTCP+ts.OpenedTCP != 0 {
+		t.Errorf("%d sent, %d and %d over UDP, %d and %d over TCP", ts.Sent, ts.ReusedUDP, ts.OpenedUDP, ts.ReusedTCP, ts.OpenedTCP)
+	}
 	if st := g.Status(); st.Probes < 2 || st.Served != [4]uint64{} || st.Targets[0].Replies[upstream.ClassNoError].Count() != 0 {
 		t.Errorf("status %+v", st)
 	}
