@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/nodens-dns/nodens/forwarder/access"
+	"github.com/nodens-dns/nodens/forwarder/cache"
 	"github.com/nodens-dns/nodens/forwarder/wire"
 )
 
@@ -36,6 +37,10 @@ const (
 	// RCodes counts the response codes 0 to 15 and BADVERS, the only longer one
 	// that is given.
 	RCodes = int(wire.BadVers) + 1
+	// NoData stands among response codes for an answer without an error that has no record
+	// of the type.
+	NoData   = RCodes
+	Outcomes = NoData + 1
 )
 
 // SizeBounds are the upper bounds of the size buckets in bytes.
@@ -76,7 +81,7 @@ type Counts struct {
 	// memory it is taken once per batch of queries that were read together,
 	// when the last answer of the batch has left: an upper bound.
 	Duration  Histogram[[TimeBuckets]uint64]
-	Responses [Sources][RCodes]uint64
+	Responses [Sources][Outcomes]uint64 // by response code or NoData
 	DO        uint64
 	Made      uint64 // answered with what was made of an answer of another type
 }
@@ -88,7 +93,7 @@ type cell struct {
 	requestSize  [2]sizes
 	responseSize [2]sizes
 	duration     times
-	responses    [Sources][RCodes]atomic.Uint64
+	responses    [Sources][Outcomes]atomic.Uint64
 	do, made     atomic.Uint64
 	batch        atomic.Uint32 // answered from memory since the last Done
 }
@@ -117,13 +122,20 @@ func (c *cell) count(q *question, size int, a answer, rcode wire.RCode) {
 	c.requests[proto][family][TypeIndex(q.Type)].Add(1)
 	c.requestSize[proto].add(q.size)
 	c.responseSize[proto].add(size)
-	c.responses[a.source][min(int(rcode), RCodes-1)].Add(1)
+	c.responses[a.source][outcome(a.entry, rcode)].Add(1)
 	if q.DO {
 		c.do.Add(1)
 	}
 	if a.entry != nil && a.entry.Made() {
 		c.made.Add(1)
 	}
+}
+
+func outcome(e *cache.Entry, rcode wire.RCode) int {
+	if e != nil && e.Kind() == cache.NoData && rcode == wire.NoError {
+		return NoData
+	}
+	return min(int(rcode), RCodes-1)
 }
 
 // countError counts an error of our own making.

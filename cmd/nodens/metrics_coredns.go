@@ -6,6 +6,7 @@ import (
 
 	"github.com/nodens-dns/nodens/forwarder"
 	"github.com/nodens-dns/nodens/forwarder/cache"
+	"github.com/nodens-dns/nodens/forwarder/wire"
 )
 
 // corednsMetrics have the names, labels and buckets that node-cache uses, so
@@ -159,8 +160,7 @@ func (z *zoneSnapshot) misses() uint64 {
 	return sumOf(z.Responses[forwarder.FromServers][:]) + sumOf(z.Responses[forwarder.FromFailure][:])
 }
 
-// hitsByType counts by response code: that a name exists without the type
-// asked for is a success here.
+// hitsByType counts as CoreDNS: an answer without a record of the type is a denial.
 func (z *zoneSnapshot) hitsByType() (success, denial uint64) {
 	for _, source := range []forwarder.Source{forwarder.FromCache, forwarder.FromStale} {
 		success += z.Responses[source][0]
@@ -199,6 +199,9 @@ func readResponses(z *zoneSnapshot, e emitter) {
 		for rcode, n := range z.Responses[source] {
 			if n == 0 {
 				continue
+			}
+			if rcode == forwarder.NoData {
+				rcode = int(wire.NoError)
 			}
 			if byWriter[rcode] == nil {
 				byWriter[rcode] = map[string]uint64{}
