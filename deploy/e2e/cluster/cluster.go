@@ -179,12 +179,17 @@ func (c *Cluster) StartAPI(ctx context.Context) (err error) {
 // one refused.
 func (c *Cluster) StopAPI() { c.api.kill() }
 
+// startControllers starts the controllers, without StaleControllerConsistencyDaemonSet
+// (a beta of Kubernetes 1.37, on): a stale read makes it look again at once, and that
+// look takes the place of the one that was due after minReadySeconds, so that once in
+// about twenty a rollout with a surge rests until something else happens.
 func (c *Cluster) startControllers() (err error) {
 	c.controllers, err = run(c.cfg.Folder, filepath.Join(c.cfg.Programs, "kube-controller-manager"),
 		"--kubeconfig="+c.secrets.kubeconfig,
 		"--controllers=endpointslice-controller,endpointslice-mirroring-controller,"+
 			"daemonset-controller,job-controller,root-ca-certificate-publisher-controller",
 		"--root-ca-file="+c.secrets.ca,
+		"--feature-gates=StaleControllerConsistencyDaemonSet=false",
 		"--leader-elect=false", "--secure-port=0",
 		"--kube-api-qps=1000", "--kube-api-burst=2000")
 	return err
