@@ -16,22 +16,25 @@ type HostConfig struct {
 	// Mode is how clients reach the listen addresses: "none" (default: the node is
 	// left alone), "link-local" (they are put on a link of our own) or "service"
 	// (so are the cluster addresses of the DNS Service, see Service). Whether it is
-	// none is read at the start only.
+	// none is read at the start only; the guard follows other changes of it, and those
+	// of Service, Tracked and the listen addresses.
 	Mode string
-	// Link names the link, 1 to 15 bytes, default "nodens".
+	// Link names the link, 1 to 15 bytes, default "nodens". Read at the start only.
 	Link string
 	// Service are those of the listen addresses that the DNS Service has. In mode
 	// service only.
 	Service []netip.Addr
 	// Tracked keeps connection tracking on, for policies that need it. Default false.
 	Tracked bool
-	// UID is the user that serve runs as, 0 to 2147483647, default 65532.
+	// UID is the user that serve runs as, 0 to 2147483647, default 65532. Read at the
+	// start only.
 	UID int
 	// Socket is where serve finds its guard, Lock what makes one guard the owner of
 	// the node, Endpoints the file that outlasts a reboot. Defaults below /run/nodens
-	// and /var/lib/nodens. Serve reads Socket at its start only.
+	// and /var/lib/nodens. Read at the start only.
 	Socket, Lock, Endpoints string
-	// Metrics is the guard's own address for metrics. Default 127.0.0.1:9254.
+	// Metrics is the guard's own address for metrics. Default 127.0.0.1:9254. Read at
+	// the start only.
 	Metrics netip.AddrPort
 }
 

@@ -5,11 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
-	"os"
-	"os/signal"
 	"runtime/debug"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -24,7 +21,7 @@ const guardMemory = 64 << 20
 // guardCommand is nodens guard.
 func guardCommand(ctx context.Context, s surroundings, args []string) error {
 	flags := flag.NewFlagSet("nodens guard", flag.ContinueOnError)
-	path := flags.String("config", "", "the configuration `FILE`, the same as serve's; its sections host and listen count")
+	path := flags.String("config", "", "the configuration `FILE`, the same as serve's; its sections host and listen count, and a change of them is taken over")
 	teardown := flags.Bool("teardown", false, "remove link and rules at the end: without a guard and without serve nobody then answers")
 	if err := parse(flags, s, args); err != nil {
 		return err
@@ -41,28 +38,11 @@ func guardCommand(ctx context.Context, s surroundings, args []string) error {
 	}
 	applyCPUPolicy(1, s.getenv)
 	log := newLogger(config.Log, zap.NewAtomicLevel(), s.stderr)
-	load := func() (Config, error) { return loadConfig(*path, s.getenv) }
-	defer hearReloads(log)()
-	run := guardRun{config: config, teardown: *teardown, follow: followServers(config, load, log), log: log, getenv: s.getenv}
-	return run.run(ctx)
-}
-
-// hearReloads keeps the signals by which serve reloads from ending a guard, until the
-// function that it returns.
-func hearReloads(log *zap.Logger) (stop func()) {
-	signals, heard := make(chan os.Signal, 1), make(chan struct{})
-	signal.Notify(signals, syscall.SIGHUP, syscall.SIGUSR1)
-	go func() {
-		defer close(heard)
-		for range signals {
-			log.Info("a guard reads what the host should look like when it starts: restart it if that has changed; serve takes over the rest")
-		}
-	}()
-	return func() {
-		signal.Stop(signals)
-		close(signals)
-		<-heard
+	source := fileSource(*path, s.getenv)
+	run := guardRun{
+		config: config, teardown: *teardown, follow: followServers(config, source.load, log), log: log, getenv: s.getenv, source: source,
 	}
+	return run.run(ctx)
 }
 
 // guardConfig is the guard that a configuration asks for.
@@ -87,6 +67,9 @@ type guardRun struct {
 	inside *atomic.Pointer[guard.Guard]
 	// failed hears of each failure to set up the node; may be nil.
 	failed func(error)
+	// source is where the configuration comes from, to be followed; the zero value where
+	// nothing of it can change.
+	source source
 }
 
 // guardStop is how long a guard may take to end: it has nothing to finish.
@@ -110,11 +93,15 @@ func (r *guardRun) run(ctx context.Context) error {
 		defer r.inside.Store(nil)
 	}
 	log.Info("nodens guards", zap.String("version", thisBuild().Version), zap.String("config", c.Path), zap.String("mode", c.Host.Mode))
-	err = runTasks(ctx, guardStop,
-		task{"metrics", func(ctx context.Context) error { return serveGuardMetrics(ctx, c, g, log) }},
-		task{"guard", g.Run},
-		task{"readiness", func(ctx context.Context) error { return tellReadiness(ctx, g, r.getenv) }},
-	)
+	tasks := []task{
+		{"metrics", func(ctx context.Context) error { return serveGuardMetrics(ctx, c, g, log) }},
+		{"guard", g.Run},
+		{"readiness", func(ctx context.Context) error { return tellReadiness(ctx, g, r.getenv) }},
+	}
+	if r.source.load != nil {
+		tasks = append(tasks, task{"reload", func(ctx context.Context) error { return r.followConfig(ctx, g) }})
+	}
+	err = runTasks(ctx, guardStop, tasks...)
 	left := "stays in force"
 	if r.teardown {
 		left = "is removed"

@@ -44,9 +44,11 @@ const (
 	byServer = "NOERROR 192.0.2.53"
 )
 
-func askNode(patience time.Duration) string {
+func askNode(patience time.Duration) string { return askNodeAt("169.254.20.10", patience) }
+
+func askNodeAt(address string, patience time.Duration) string {
 	client := &dns.Client{Timeout: patience}
-	reply, _, err := client.Exchange(new(dns.Msg).SetQuestion("localhost.", dns.TypeA), "169.254.20.10:53")
+	reply, _, err := client.Exchange(new(dns.Msg).SetQuestion("localhost.", dns.TypeA), address+":53")
 	if err != nil {
 		return err.Error()
 	}

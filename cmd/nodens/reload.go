@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/sha512"
 	"errors"
 	"fmt"
@@ -98,7 +99,7 @@ func (r *reloads) result() reloadResult {
 // over whole. A file that cannot be taken over changes nothing; it is logged
 // and counted once, not with every look. Who asked for it hears what came of it
 // in any case. It says when to look again, 0 for no need to.
-func (d *daemon) reload(asked bool) (again time.Duration) {
+func (d *daemon) reload(ctx context.Context, asked bool) (again time.Duration) {
 	changed, wait := d.reloads.look(d.source.files(), time.Now())
 	if wait > 0 && !asked {
 		return wait
@@ -117,7 +118,7 @@ func (d *daemon) reload(asked bool) (again time.Duration) {
 		return 0
 	}
 	if err == nil {
-		err = d.takeOver(config, old)
+		err = d.takeOver(ctx, config, old)
 	}
 	known := err != nil && !changed && before.Err != nil && err.Error() == before.Err.Error()
 	if !known {
@@ -136,7 +137,8 @@ func (d *daemon) reload(asked bool) (again time.Duration) {
 }
 
 // takeOver makes c the configuration in force, or changes nothing.
-func (d *daemon) takeOver(c Config, old *generation) error {
+func (d *daemon) takeOver(ctx context.Context, c Config, old *generation) error {
+	d.missesAddresses(ctx, &c, changePatience) // a guard may read the file a moment later
 	next, err := d.prepare(c, old)
 	if err != nil {
 		return err
@@ -164,16 +166,23 @@ func (d *daemon) logNotes(c *Config) {
 // needsRestart names the settings in which c differs from those of the start
 // and which are only read then.
 func needsRestart(c, start *Config) []string {
-	var names []string
-	for _, s := range []struct {
-		name     string
-		now, was any
-	}{
+	return changedSettings([]setting{
 		{"log.format", c.Log.Format, start.Log.Format},
 		{"admin.socket", c.Admin.Socket, start.Admin.Socket},
 		{"host.socket", c.Host.Socket, start.Host.Socket},
 		{"host.mode", c.Host.guarded(), start.Host.guarded()}, // with a guard, or without
-	} {
+	})
+}
+
+// setting is a value of two configurations.
+type setting struct {
+	name     string
+	now, was any
+}
+
+// changedSettings names those that differ.
+func changedSettings(settings []setting) (names []string) {
+	for _, s := range settings {
 		if s.now != s.was {
 			names = append(names, s.name)
 		}

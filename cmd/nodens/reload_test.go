@@ -140,7 +140,7 @@ func TestReloadWholeOrNotAtAll(t *testing.T) {
 			}
 			h.expect("udp", h.address(0), strings.ReplaceAll(name, " ", "-")+".example.", 0, "NOERROR 192.0.2.1")
 			lines := h.logs.FilterMessageSnippet("was not taken over").Len()
-			h.reload(false) // the same again is no news
+			h.reload(t.Context(), false) // the same again is no news
 			if h.reloads.result().Failed != failures+1 || h.logs.FilterMessageSnippet("was not taken over").Len() != lines {
 				t.Error("the same mistake was counted or logged twice")
 			}

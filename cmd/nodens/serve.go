@@ -108,7 +108,7 @@ func (d *daemon) serve(ctx context.Context, c Config) error {
 	defer signal.Stop(d.signals)
 	defer d.startProbeSocket(c.Admin.Socket)()
 	defer d.connectGuard(c)()
-	d.awaitAddresses(ctx, c)
+	d.awaitAddresses(ctx, &c)
 	first, err := d.prepare(c, nil)
 	if err != nil {
 		return fmt.Errorf("nodens cannot start: %w", err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"sync/atomic"
+	"time"
 
 	"github.com/fsnotify/fsnotify"
 
@@ -81,5 +82,5 @@ func (e *setupErrors) snapshot() (s snapshot) {
 // followConfig takes over the configuration whenever its files changed, or when a
 // signal asks for it, until ctx ends.
 func (d *daemon) followConfig(ctx context.Context) error {
-	return followFiles(ctx, d.source.files, 0, d.signals, d.reload)
+	return followFiles(ctx, d.source.files, 0, d.signals, func(asked bool) time.Duration { return d.reload(ctx, asked) })
 }

@@ -36,33 +36,37 @@ func (d *daemon) connectGuard(c Config) (disconnect func()) {
 	return func() { _ = connection.end(context.Background()) } // it returns nil
 }
 
-// How long the guard has to put the addresses on the host, and how often that is
-// looked at.
+// How long the guard has to put the addresses on the host, at a start of ours and when it
+// follows the same change of the configuration, and how often that is looked at.
 const (
-	addressPatience = 15 * time.Second
-	addressLook     = 5 * time.Millisecond
+	startPatience  = 15 * time.Second
+	changePatience = 2 * time.Second
+	addressLook    = 5 * time.Millisecond
 )
 
-// awaitAddresses waits until the listen addresses are there. That they are not is for
-// listening to tell.
-func (d *daemon) awaitAddresses(ctx context.Context, c Config) {
-	if !c.Host.guarded() {
+// awaitAddresses waits until the guard has put the listen addresses on the host, at a
+// start. That they are not there is for listening to tell.
+func (d *daemon) awaitAddresses(ctx context.Context, c *Config) {
+	missing := d.missesAddresses(ctx, c, time.Second)
+	if len(missing) == 0 || ctx.Err() != nil {
 		return
 	}
-	limit, told := time.Now().Add(addressPatience), time.Now().Add(time.Second)
-	stop := func() {}
-	defer func() { stop() }()
-	for ctx.Err() == nil && time.Now().Before(limit) {
+	d.log.Warn("the guard has not put the listen addresses on this host yet; see what it logs, in this process or as 'nodens guard'", zap.Stringers("missing", missing))
+	defer d.serveSetup()()
+	d.missesAddresses(ctx, c, startPatience)
+}
+
+// missesAddresses waits for the listen addresses that a guard puts on the host, and
+// returns those that do not come.
+func (d *daemon) missesAddresses(ctx context.Context, c *Config, patience time.Duration) []netip.Addr {
+	if !c.Host.guarded() {
+		return nil
+	}
+	for limit := time.Now().Add(patience); ; time.Sleep(addressLook) {
 		missing := absent(c.Listen, d.own())
-		if len(missing) == 0 {
-			return
+		if len(missing) == 0 || ctx.Err() != nil || time.Now().After(limit) {
+			return missing
 		}
-		if !told.IsZero() && time.Now().After(told) {
-			told = time.Time{}
-			d.log.Warn("the guard has not put the listen addresses on this host yet; see what it logs, in this process or as 'nodens guard'", zap.Stringers("missing", missing))
-			stop = d.serveSetup()
-		}
-		time.Sleep(addressLook)
 	}
 }
 

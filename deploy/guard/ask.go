@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -14,8 +13,6 @@ import (
 
 	"github.com/miekg/dns"
 	"golang.org/x/sys/unix"
-
-	"github.com/nodens-dns/nodens/deploy/hostnet"
 )
 
 // ProbeName is asked with class CH and type TXT. Only serve answers it, with
@@ -42,15 +39,15 @@ func parseProbe(text string) (Witness, bool) {
 
 var errStranger = errors.New("somebody else answers")
 
-// network asks over UDP and TCP. Probes of what a state says carry a mark by which they
+// network asks over UDP and TCP. Probes carry the mark, unless it is 0, by which they
 // reach the socket whatever the sets say.
-type network struct{ state hostnet.State }
+type network struct{ mark uint32 }
 
 // Witness implements [Asker].
-func (n network) Witness(ctx context.Context, over string, at netip.AddrPort) (Witness, error) {
+func (n network) Witness(ctx context.Context, over string, from netip.Addr, at netip.AddrPort) (Witness, error) {
 	query := new(dns.Msg).SetQuestion(ProbeName, dns.TypeTXT)
 	query.Question[0].Qclass = dns.ClassCHAOS
-	reply, err := n.exchange(ctx, over, at, query)
+	reply, err := n.exchange(ctx, over, from, at, query)
 	if err != nil {
 		return Witness{}, err
 	}
@@ -68,7 +65,7 @@ func (n network) Witness(ctx context.Context, over string, at netip.AddrPort) (W
 func (n network) Answers(ctx context.Context, server netip.AddrPort, name string) bool {
 	for ctx.Err() == nil {
 		try, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-		reply, err := network{}.exchange(try, overUDP, server, new(dns.Msg).SetQuestion(name, dns.TypeA))
+		reply, err := network{}.exchange(try, overUDP, netip.Addr{}, server, new(dns.Msg).SetQuestion(name, dns.TypeA))
 		if err == nil {
 			cancel()
 			return reply.Rcode == dns.RcodeSuccess || reply.Rcode == dns.RcodeNameError
@@ -80,10 +77,10 @@ func (n network) Answers(ctx context.Context, server netip.AddrPort, name string
 }
 
 // exchange ends a connection with a reset: the kernel keeps a closed one for a minute.
-func (n network) exchange(ctx context.Context, over string, to netip.AddrPort, query *dns.Msg) (*dns.Msg, error) {
+func (n network) exchange(ctx context.Context, over string, from netip.Addr, to netip.AddrPort, query *dns.Msg) (*dns.Msg, error) {
 	dialer := net.Dialer{Control: n.control}
-	if source := n.state.ProbeSource(to.Addr()); over == overTCP && slices.Contains(n.state.Service, to.Addr()) && source.IsValid() {
-		dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(source, 0))
+	if from.IsValid() {
+		dialer.LocalAddr = localOf(over, netip.AddrPortFrom(from, 0))
 	}
 	dialed, err := dialer.DialContext(ctx, over, to.String())
 	if err != nil {
@@ -111,13 +108,20 @@ func (n network) exchange(ctx context.Context, over string, to netip.AddrPort, q
 	}
 }
 
+func localOf(over string, a netip.AddrPort) net.Addr {
+	if over == overTCP {
+		return net.TCPAddrFromAddrPort(a)
+	}
+	return net.UDPAddrFromAddrPort(a)
+}
+
 func (n network) control(_, _ string, raw syscall.RawConn) error {
-	if n.state.ProbeMark == 0 {
+	if n.mark == 0 {
 		return nil
 	}
 	var failed error
 	err := raw.Control(func(fd uintptr) {
-		failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MARK, int(n.state.ProbeMark))
+		failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MARK, int(n.mark))
 	})
 	return errors.Join(err, failed)
 }

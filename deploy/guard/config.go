@@ -37,8 +37,9 @@ type Host interface {
 // Asker puts questions to servers.
 type Asker interface {
 	// Witness asks whoever listens at an address, over "udp" or "tcp", who it is, from
-	// a source port of its own, until ctx ends.
-	Witness(ctx context.Context, over string, at netip.AddrPort) (Witness, error)
+	// an address of this host, or any if that is not valid, and a source port of its
+	// own, until ctx ends.
+	Witness(ctx context.Context, over string, from netip.Addr, at netip.AddrPort) (Witness, error)
 	// Answers tells whether a server answers a question for the address of a name,
 	// be it that there is none, before ctx ends.
 	Answers(ctx context.Context, server netip.AddrPort, name string) bool
@@ -50,8 +51,9 @@ type Follow func(ctx context.Context, publish func(Table)) error
 
 // Config is how a Guard is made.
 type Config struct {
-	// State is what the host should look like, in any mode but none. The servers of
-	// its fallback are only used until serve, or Follow, tells better ones.
+	// State is what the host should look like, in any mode but none, until
+	// Guard.Change. The servers of its fallback are only used until serve, or Follow,
+	// tells better ones.
 	State hostnet.State
 	// Host is where. Required.
 	Host Host
@@ -108,7 +110,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.State.Port = hostnet.DefaultPort
 	}
 	if c.Asker == nil {
-		c.Asker = network{c.State}
+		c.Asker = network{c.State.ProbeMark}
 	}
 	if c.Now == nil {
 		began := time.Now()

@@ -13,6 +13,9 @@
 // do so all the time: twice as many watches would be a burden to the API server of a
 // large cluster, and the memory of one more to the node.
 //
+// What the host should look like may change while the guard runs ([Guard.Change]);
+// change.go says in what order.
+//
 // # Words
 //
 // An instance is one run of serve. A place is a listen address. A probe is a question

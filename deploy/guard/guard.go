@@ -12,13 +12,15 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/nodens-dns/nodens/deploy/hostnet"
 	"github.com/nodens-dns/nodens/forwarder/listener"
 )
 
 // Guard watches over a node's DNS. It works inside Run.
 type Guard struct {
-	cfg    Config
-	status atomic.Pointer[Status]
+	cfg     Config
+	status  atomic.Pointer[Status]
+	changes chan hostnet.State
 }
 
 // New makes a Guard. It touches nothing yet. The error names what is wrong with cfg.
@@ -27,7 +29,7 @@ func New(cfg Config) (*Guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Guard{cfg: cfg}
+	g := &Guard{cfg: cfg, changes: make(chan hostnet.State)}
 	g.status.Store(&Status{Fallback: "the guard has just started"})
 	return g, nil
 }
@@ -52,21 +54,21 @@ func (g *Guard) Run(ctx context.Context) error {
 	})
 	err = group.Wait()
 	if lock != nil {
-		err = errors.Join(err, g.teardown(), lock.Close())
+		err = errors.Join(err, l.teardown(), lock.Close())
 	}
 	return err
 }
 
 // teardown is what node-cache does at its end.
-func (g *Guard) teardown() error {
-	if !g.cfg.Teardown {
+func (l *loop) teardown() error {
+	if !l.cfg.Teardown {
 		return nil
 	}
-	report, err := g.cfg.Host.Cleanup(g.cfg.State, func(a netip.Addr) bool {
-		return listener.ServedByOthers(netip.AddrPortFrom(a, g.cfg.State.Port), g.cfg.UID)
+	report, err := l.cfg.Host.Cleanup(l.state, func(a netip.Addr) bool {
+		return listener.ServedByOthers(netip.AddrPortFrom(a, l.state.Port), l.cfg.UID)
 	})
 	for _, note := range report.Notes {
-		g.cfg.Log.Warn("not all was removed from the host", zap.String("note", note))
+		l.log.Warn("not all was removed from the host", zap.String("note", note))
 	}
 	return err
 }

@@ -37,7 +37,7 @@ func (f *fakeAsker) change(do func(f *fakeAsker)) {
 	do(f)
 }
 
-func (f *fakeAsker) Witness(ctx context.Context, _ string, _ netip.AddrPort) (guard.Witness, error) {
+func (f *fakeAsker) Witness(ctx context.Context, _ string, _ netip.Addr, _ netip.AddrPort) (guard.Witness, error) {
 	f.mu.Lock()
 	mute, instance := f.mute, f.instance
 	f.mu.Unlock()

@@ -3,7 +3,6 @@ package guard
 import (
 	"context"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
@@ -24,7 +23,9 @@ type loop struct {
 	show  func(*Status)
 
 	state     hostnet.State // desired
-	probeName string        // what the servers of the fallback know
+	changes   <-chan hostnet.State
+	changing  changing
+	probeName string // what the servers of the fallback know
 	owner     bool
 	problem   string // why the host does not look as it should; "" = it does
 	repaired  time.Duration
@@ -47,12 +48,10 @@ type loop struct {
 func newLoop(g *Guard) *loop {
 	l := &loop{
 		cfg: &g.cfg, now: g.cfg.Now, log: g.cfg.Log, work: make(chan func()), over: make(chan struct{}),
-		state: g.cfg.State, dead: map[string]bool{}, show: g.status.Store,
+		state: g.cfg.State, changes: g.changes, dead: map[string]bool{}, show: g.status.Store,
 		store: newStore(g.cfg.Endpoints, g.cfg.Log),
 	}
-	for _, a := range slices.Concat(l.state.Own, l.state.Service) {
-		l.places = append(l.places, &place{addr: a, heard: map[string]time.Duration{}})
-	}
+	l.place()
 	if table, ok := l.store.table(); ok {
 		l.target(table)
 	}
@@ -82,6 +81,8 @@ func (l *loop) run(ctx context.Context) error {
 			return nil
 		case f := <-l.work:
 			f()
+		case s := <-l.changes:
+			l.change(s)
 		case <-tick.C:
 			l.tick(ctx)
 		}
@@ -91,6 +92,7 @@ func (l *loop) run(ctx context.Context) error {
 // tick is what time brings.
 func (l *loop) tick(ctx context.Context) {
 	now := l.now()
+	l.leaveFormer(now)
 	l.seeToServers(ctx)
 	if l.owner {
 		l.startRound(ctx)

@@ -26,8 +26,9 @@ const (
 
 // question is what a round asks about one place over one protocol.
 type question struct {
-	place int // in the loop's list
+	place *place
 	over  string
+	from  netip.Addr // not valid: any
 	at    netip.AddrPort
 	// expect is the sockets that should answer. None: nobody is connected, and it is
 	// asked who is there.
@@ -108,7 +109,7 @@ func (s *sweep) listen(ctx context.Context, wave <-chan time.Time, heard func(Wi
 // probe asks once. A refusal says that nobody is there, which the kernel sees as well.
 func (s *sweep) probe(ctx context.Context) {
 	began := time.Now()
-	w, err := s.ask.Witness(ctx, s.over, s.at)
+	w, err := s.ask.Witness(ctx, s.over, s.from, s.at)
 	switch {
 	case err == nil:
 		select {

@@ -44,13 +44,13 @@ func (l *loop) startRound(ctx context.Context) {
 // not expected to answer.
 func (l *loop) questions() []question {
 	var udp, tcp []question
-	for i, p := range l.places {
+	for _, p := range l.places {
 		at := netip.AddrPortFrom(p.addr, l.state.Port)
-		q := question{place: i, over: overUDP, at: at, expect: l.expected(at, func(s *session) []Socket { return s.sockets })}
+		q := question{place: p, over: overUDP, at: at, expect: l.expected(at, func(s *session) []Socket { return s.sockets })}
 		q.bound = len(q.expect) > 0 || listenedAt(at)
 		udp = append(udp, q)
 		if expect := l.expected(at, func(s *session) []Socket { return s.tcp }); len(expect) > 0 && l.asksTCP(p.addr) {
-			tcp = append(tcp, question{place: i, over: overTCP, at: at, expect: expect, bound: true})
+			tcp = append(tcp, question{place: p, over: overTCP, from: l.probeSource(p.addr), at: at, expect: expect, bound: true})
 		}
 	}
 	return append(udp, tcp...)
@@ -58,7 +58,15 @@ func (l *loop) questions() []question {
 
 // asksTCP tells whether a probe over TCP reaches an address.
 func (l *loop) asksTCP(a netip.Addr) bool {
-	return !l.isService(a) || l.state.ProbeSource(a).IsValid()
+	return !l.isService(a) || l.probeSource(a).IsValid()
+}
+
+// probeSource is where a probe over TCP comes from; not valid: from anywhere.
+func (l *loop) probeSource(a netip.Addr) netip.Addr {
+	if !l.isService(a) {
+		return netip.Addr{}
+	}
+	return l.state.ProbeSource(a)
 }
 
 // expected are the sockets at an address that should answer.
@@ -77,8 +85,11 @@ func (l *loop) expected(at netip.AddrPort, of func(s *session) []Socket) []Witne
 // heard takes in an answer: packets born here may come again. That a connection is
 // taken says nothing of them, but that it can be.
 func (l *loop) heard(q *question, w Witness) {
-	p, now := l.places[q.place], l.now()
+	p, now := q.place, l.now()
 	l.counts.Answers++
+	if !slices.Contains(l.places, p) {
+		return // it went while it was asked
+	}
 	if q.over != overUDP {
 		p.reached = p.reached || slices.Contains(q.expect, w)
 		return
@@ -94,14 +105,18 @@ func (l *loop) heard(q *question, w Witness) {
 func (l *loop) judge(questions []question, outcomes []outcome) {
 	l.probing = false
 	l.counts.Rounds++
-	for i := len(l.places); i < len(questions); i++ {
-		if at := questions[i].place; l.places[at].reached || !l.isService(l.places[at].addr) {
-			outcomes[at] = outcomes[at].and(outcomes[i])
+	shown := make(map[*place]outcome, len(l.places))
+	for i, q := range questions {
+		switch {
+		case q.over == overUDP:
+			shown[q.place] = outcomes[i]
+		case q.place.reached || !l.isService(q.place.addr):
+			shown[q.place] = shown[q.place].and(outcomes[i])
 		}
 	}
-	for i, p := range l.places {
-		if !p.round(outcomes[i]) {
-			continue
+	for _, p := range l.places {
+		if o, asked := shown[p]; !asked || !p.round(o) {
+			continue // or it came while others were asked
 		}
 		if p.stuck {
 			l.log.Error("a socket of serve does not answer: its queries go to the fallback if that answers", zap.Stringer("address", p.addr))

@@ -16,7 +16,7 @@ import (
 // for the next one.
 type late struct{ by time.Duration }
 
-func (a late) Witness(ctx context.Context, _ string, _ netip.AddrPort) (Witness, error) {
+func (a late) Witness(ctx context.Context, _ string, _ netip.Addr, _ netip.AddrPort) (Witness, error) {
 	<-ctx.Done()
 	time.Sleep(a.by)
 	return Witness{}, ctx.Err()
@@ -64,7 +64,7 @@ func TestStuckIsFoundInTime(t *testing.T) {
 // halves is a process that answers over UDP, and over TCP while it is told to.
 type halves struct{ tcp *atomic.Bool }
 
-func (a halves) Witness(ctx context.Context, over string, _ netip.AddrPort) (Witness, error) {
+func (a halves) Witness(ctx context.Context, over string, _ netip.Addr, _ netip.AddrPort) (Witness, error) {
 	switch {
 	case over == overUDP:
 		return Witness{Instance: "one", Number: 0}, nil
