@@ -139,6 +139,72 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
+// alertsOf are the names of the alerts in the PrometheusRule of the chart.
+func alertsOf(t *testing.T, values map[string]any) []string {
+	t.Helper()
+	objects, _ := render(t, newest, values)
+	var rule struct {
+		Spec struct {
+			Groups []struct {
+				Rules []alert `json:"rules"`
+			} `json:"groups"`
+		} `json:"spec"`
+	}
+	for _, text := range objects {
+		if kindOf(t, text) != "PrometheusRule" {
+			continue
+		}
+		if err := yaml.Unmarshal([]byte(text), &rule); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var names []string
+	for _, group := range rule.Spec.Groups {
+		for _, a := range group.Rules {
+			if a.Expr == "" || a.For == "" || a.Annotations["runbook_url"] == "" {
+				t.Errorf("%s lacks something: %+v", a.Alert, a)
+			}
+			names = append(names, a.Alert)
+		}
+	}
+	return names
+}
+
+// The chart has every alert, but those that are not wanted and those that would tell for
+// ever what was chosen.
+func TestAlertsOfTheChart(t *testing.T) {
+	var all []string
+	for _, a := range alerts(t) {
+		all = append(all, a.Alert)
+	}
+	missing := func(rule, rbac map[string]any) string {
+		rule["enabled"] = true
+		got := alertsOf(t, map[string]any{"prometheusRule": rule, "rbac": rbac})
+		return strings.Join(slices.DeleteFunc(slices.Clone(all), func(name string) bool { return slices.Contains(got, name) }), " ")
+	}
+	if got := missing(map[string]any{}, map[string]any{}); got != "" {
+		t.Errorf("%s are missing", got)
+	}
+	if got := missing(map[string]any{"disabled": []any{"NodensSlow"}}, map[string]any{}); got != "NodensSlow" {
+		t.Errorf("%s are missing", got)
+	}
+	if got := missing(map[string]any{}, map[string]any{"create": false}); got != "NodensNoFallback NodensNoEndpoints NodensTopologyOld NodensZoneUnknown" {
+		t.Errorf("without rights %s are missing", got)
+	}
+}
+
+// A pod is scraped once: by its annotations, or by a monitor.
+func TestScrapedOnce(t *testing.T) {
+	for name, values := range map[string]map[string]any{
+		"": {}, "podMonitor": {"podMonitor": map[string]any{"enabled": true}}, "serviceMonitor": {"serviceMonitor": map[string]any{"enabled": true}},
+	} {
+		objects, _ := render(t, newest, values)
+		if _, has := daemon(t, objects).Spec.Template.Annotations["prometheus.io/scrape"]; has != (name == "") {
+			t.Errorf("with monitor %q the annotation is there: %t", name, has)
+		}
+	}
+}
+
 func TestDashboard(t *testing.T) {
 	known := metrics(t)
 	dashboard := readJSON(t, "../dashboards/nodens.json")

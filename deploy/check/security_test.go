@@ -5,8 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
@@ -133,6 +135,45 @@ func checkPowers(t *testing.T, from string, p pod, c corev1.Container) {
 	hasToken := slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "token" })
 	if strong && hasToken && c.Name != "guard" {
 		t.Errorf("%s has both power and a token", at)
+	}
+}
+
+// The file of CoreDNS in its image asks for NET_BIND_SERVICE, at whatever port it listens:
+// without that in the container's set the kernel does not start it.
+func TestCoreDNSMayStart(t *testing.T) {
+	seen := 0
+	for from, texts := range shipped(t) {
+		for _, p := range podsOf(t, texts) {
+			for _, c := range p.containers() {
+				if !strings.Contains(c.Image, "/coredns:") {
+					continue
+				}
+				seen++
+				if s := c.SecurityContext; s == nil || s.Capabilities == nil || !slices.Contains(s.Capabilities.Add, "NET_BIND_SERVICE") {
+					t.Errorf("%s: %s/%s is not given NET_BIND_SERVICE", from, p.name, c.Name)
+				}
+			}
+		}
+	}
+	if seen < 5 {
+		t.Errorf("%d containers of CoreDNS are shipped", seen)
+	}
+}
+
+// The clean-up runs when the release's own priority class is gone.
+func TestCleanupHasItsPriorityClass(t *testing.T) {
+	_, hooks := render(t, newest, map[string]any{"priorityClass": map[string]any{"create": true}})
+	var there []string
+	for _, class := range typed[schedulingv1.PriorityClass](t, hooks) {
+		there = append(there, class.Name)
+	}
+	for _, set := range typed[appsv1.DaemonSet](t, hooks) {
+		if want := set.Spec.Template.Spec.PriorityClassName; !slices.Contains(there, want) {
+			t.Errorf("%s has the class %q of %q", set.Name, want, there)
+		}
+	}
+	if len(there) != 1 {
+		t.Errorf("classes of the clean-up are %q", there)
 	}
 }
 

@@ -104,7 +104,7 @@ func linkLocal(addresses ...string) hostnet.State {
 }
 
 // A host never lacks an address at which serve has a socket.
-func TestChangeOfAddresses(t *testing.T) {
+func TestChangeOfState(t *testing.T) {
 	const a, b, service = "169.254.20.10", "169.254.20.11", "10.96.0.10"
 	whileChanging(t, linkLocal(a), func(c *changer) {
 		c.serveAt(a)

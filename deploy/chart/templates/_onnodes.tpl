@@ -2,7 +2,7 @@
 What runs once on every node: a DaemonSet whose init container does it and whose
 container then only waits, because a Job cannot be told to be on each node once.
 Takes: root, config (the ConfigMap), steps (the arguments of one container after another, by name),
-nodeSelector, pauseImage, token (whether it asks the API server).
+nodeSelector, pauseImage, token (whether it asks the API server), priorityClassName.
 */}}
 {{- define "nodens.onNodes" -}}
 hostNetwork: true
@@ -15,7 +15,7 @@ serviceAccountName: {{ include "nodens.serviceAccount" .root }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-priorityClassName: {{ include "nodens.priorityClassName" .root }}
+priorityClassName: {{ .priorityClassName }}
 {{- with .nodeSelector }}
 nodeSelector:
   {{- toYaml . | nindent 2 }}
