@@ -16,7 +16,7 @@ RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
 	go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$VERSION" -o /out/nodens ./cmd/nodens
 # What it is made of, for those who look for known faults.
 ARG SOURCE_DATE_EPOCH
-RUN go run ./deploy/image/sbom /out/nodens >/out/nodens.spdx.json
+RUN go run ./deploy/image/sbom /out/nodens "${VERSION:-devel}" >/out/nodens.spdx.json
 # Permitted, not effective: with +ep, exec fails where the bounding set lacks the
 # capability. nodens raises it itself before it binds a port below 1024.
 RUN setcap cap_net_bind_service+p /out/nodens

@@ -25,6 +25,7 @@ for architecture in amd64 arm64; do
 	build "$architecture" "$binary"
 	(cd "$again" && build "$architecture" "$again/nodens-$architecture")
 	cmp "$binary" "$again/nodens-$architecture"
-	GOOS='' GOARCH='' go run ./deploy/image/sbom "$binary" >"$binary.spdx.json"
+	GOOS='' GOARCH='' go run ./deploy/image/sbom "$binary" "$version" >"$binary.spdx.json"
+	grep -q "\"name\": \".* $version\"" "$binary.spdx.json" # the document is about this version
 done
 (cd "$out" && sha256sum linux-*/nodens)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"runtime/debug"
 	"strings"
@@ -53,9 +52,8 @@ type relationship struct {
 	To   string `json:"relatedSpdxElement"`
 }
 
-// describe is the document of a binary with that SHA-256.
-func describe(info *debug.BuildInfo, sum string, at time.Time) document {
-	version := cmp.Or(linkedVersion(info), info.Main.Version)
+// describe is the document of a binary of that version, with that SHA-256.
+func describe(info *debug.BuildInfo, version, sum string, at time.Time) document {
 	main := module("main", info.Main.Path, version)
 	main.Checksums = []checksum{{"SHA256", sum}} // of the binary, which is what is delivered
 	d := document{
@@ -75,19 +73,6 @@ func describe(info *debug.BuildInfo, sum string, at time.Time) document {
 		d.Relationships = append(d.Relationships, relationship{main.ID, "CONTAINS", one.ID})
 	}
 	return d
-}
-
-// linkedVersion is what the linker was told, as -X main.version=v1.2.3.
-func linkedVersion(info *debug.BuildInfo) string {
-	for _, s := range info.Settings {
-		if s.Key != "-ldflags" {
-			continue
-		}
-		_, rest, _ := strings.Cut(s.Value, "-X main.version=")
-		version, _, _ := strings.Cut(rest, " ")
-		return version
-	}
-	return ""
 }
 
 func module(id, path, version string) entry {

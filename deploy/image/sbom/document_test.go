@@ -16,9 +16,8 @@ func TestDocument(t *testing.T) {
 			{Path: "a.test/one", Version: "v1.0.0"},
 			{Path: "a.test/two", Version: "v2.0.0", Replace: &debug.Module{Path: "b.test/two", Version: "v2.0.1"}},
 		},
-		Settings: []debug.BuildSetting{{Key: "-ldflags", Value: "-s -w -X main.version=v1.2.3"}},
 	}
-	data, err := json.Marshal(describe(info, "abcd", time.Unix(86400, 0)))
+	data, err := json.Marshal(describe(info, "v1.2.3", "abcd", time.Unix(86400, 0)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +36,7 @@ func TestDocument(t *testing.T) {
 
 // An identifier is there once, and whatever is related to is there.
 func TestDocumentHoldsTogether(t *testing.T) {
-	d := describe(&debug.BuildInfo{Deps: []*debug.Module{{Path: "a"}, {Path: "b"}}}, "", time.Time{})
+	d := describe(&debug.BuildInfo{Deps: []*debug.Module{{Path: "a"}, {Path: "b"}}}, "v1", "", time.Time{})
 	ids := map[string]bool{d.ID: true}
 	for _, p := range d.Packages {
 		if ids[p.ID] {
@@ -57,7 +56,7 @@ func TestDocumentHoldsTogether(t *testing.T) {
 
 func TestNoBinary(t *testing.T) {
 	var out strings.Builder
-	for _, args := range [][]string{nil, {"main.go"}, {"absent"}} {
+	for _, args := range [][]string{nil, {"main.go", "v1"}, {"absent", "v1"}, {"main.go"}} {
 		if err := run(args, func(string) string { return "" }, &out); err == nil || out.Len() > 0 {
 			t.Errorf("%q: %v, %q", args, err, &out)
 		}

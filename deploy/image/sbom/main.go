@@ -1,9 +1,10 @@
 // Command sbom prints what a Go binary is made of, as an SPDX 2.3 document: the
 // module it was built from, every module in it with its version, and the
 // compiler. It reads what the Go command wrote into the binary, so that it says
-// what was built and not what was meant to be.
+// what was built and not what was meant to be. Only the version of the module itself is
+// not there, where the linker was told it and paths were trimmed; it is given.
 //
-//	sbom BINARY
+//	sbom BINARY VERSION
 //
 // The time of the document is that of SOURCE_DATE_EPOCH, or the epoch: the same
 // binary always has the same document.
@@ -14,6 +15,7 @@ import (
 	"debug/buildinfo"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -29,8 +31,8 @@ func main() {
 }
 
 func run(args []string, getenv func(string) string, stdout io.Writer) error {
-	if len(args) != 1 {
-		return fmt.Errorf("usage: sbom BINARY")
+	if len(args) != 2 || args[1] == "" {
+		return errors.New("usage: sbom BINARY VERSION")
 	}
 	info, err := buildinfo.ReadFile(args[0])
 	if err != nil {
@@ -47,5 +49,5 @@ func run(args []string, getenv func(string) string, stdout io.Writer) error {
 	}
 	encoder := json.NewEncoder(stdout)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(describe(info, hex.EncodeToString(sum[:]), time.Unix(seconds, 0)))
+	return encoder.Encode(describe(info, args[1], hex.EncodeToString(sum[:]), time.Unix(seconds, 0)))
 }
