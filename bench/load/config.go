@@ -80,7 +80,9 @@ type Config struct {
 	// Transport is Mixed unless set.
 	Transport Transport
 	// FreshPorts sends every UDP query from a socket, so a source port, of its
-	// own. Sockets then bounds the queries in flight, and its default is 4096.
+	// own. Sockets then bounds the queries in flight, is at most 28 000, which is
+	// what Linux has of such ports for one address by default, and its own default
+	// is 4096.
 	FreshPorts bool
 	// TLS says how servers are verified. Default: as the system does, by the
 	// target's address.
@@ -146,7 +148,11 @@ func (c Config) validate() error {
 	}
 	between("Outstanding", float64(c.Outstanding), 0, 65536)
 	between("Workers", float64(c.Workers), 1, 64)
-	between("Sockets", float64(c.Sockets), float64(c.Workers), 4096)
+	most := 4096
+	if c.FreshPorts {
+		most = 28000
+	}
+	between("Sockets", float64(c.Sockets), float64(c.Workers), float64(most))
 	between("Conns", float64(c.Conns), float64(c.Workers), 4096)
 	between("Timeout in seconds", c.Timeout.Seconds(), 0.01, 30)
 	between("Late in seconds", c.Late.Seconds(), 0, c.patience().Seconds())

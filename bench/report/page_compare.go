@@ -78,7 +78,7 @@ func (p *page) point(o *compare.Outcome, about compare.About) {
 		}
 		rows = append(rows, row)
 		if r := o.Typical(s.Name, about.Name); r != nil {
-			all = append(all, named{s.Name, r.Load.CDF})
+			all = append(all, distributionOf(s.Name, r.Load))
 		}
 	}
 	p.table(head, rows)

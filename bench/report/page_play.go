@@ -36,7 +36,7 @@ func (p *page) play(r *play.Result) {
 		p.printf("<h2>Rate, and what was not right</h2>\n%s%s", ratePlot(r), badPlot(r))
 	}
 	if len(r.Load.CDF) > 1 {
-		p.printf("<h2>Distribution of latency</h2>\n%s", cdfPlot([]named{{r.Server, r.Load.CDF}}))
+		p.printf("<h2>Distribution of latency</h2>\n%s", cdfPlot([]named{distributionOf(r.Server, r.Load)}))
 	}
 	if len(r.Usage) > 1 {
 		p.printf("<h2>The server's process</h2>\n%s", usagePlot(r))
@@ -195,13 +195,23 @@ func badPlot(r *play.Result) string {
 	return p.svg()
 }
 
-// named is a distribution with its name.
+// named is a distribution with its name, of the share of the queries that have a latency.
 type named struct {
-	name string
-	cdf  []load.Point
+	name  string
+	cdf   []load.Point
+	share float64
 }
 
-// cdfPlot draws distributions: how many of the queries were answered how fast.
+func distributionOf(name string, r *load.Report) named {
+	n := named{name: name, cdf: r.CDF}
+	if r.Total.Sent > 0 {
+		n.share = float64(r.Total.Right+r.Total.Late) / float64(r.Total.Sent)
+	}
+	return n
+}
+
+// cdfPlot draws distributions: how many of all queries were answered right how fast. What
+// was lost is missing at the top.
 func cdfPlot(all []named) string {
 	low, high := 1e12, 1.0
 	for _, n := range all {
@@ -209,14 +219,14 @@ func cdfPlot(all []named) string {
 			low, high = min(low, us(n.cdf[0].Latency)), max(high, us(quantile(n.cdf, 0.999)))
 		}
 	}
-	y := axis{high: 1, label: "share of queries", text: func(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) }}
+	y := axis{high: 1, label: "share of all queries", text: func(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) }}
 	p := newPlot("distribution of latency", 340+20*float64(len(all)/6), 34+20*float64(len(all)/6), logarithmic(low, high, "latency at most (up to the 99.9th percentile)", microText), y)
 	for i, n := range all {
 		p.legendRow(i, n.name)
 		points := []point{{low, 0}}
 		for _, at := range n.cdf {
 			if us(at.Latency) <= high {
-				points = append(points, point{us(at.Latency), at.Share})
+				points = append(points, point{us(at.Latency), at.Share * n.share})
 			}
 		}
 		p.curve(points, styleOf(i))

@@ -84,7 +84,7 @@ func (f *scenarioFile) load(path string, n *yaml.Node) {
 		"transport":   f.word([]string{"mixed", "udp", "tcp", "tcp-each", "dot"}, func(i int) { c.Transport = load.Transport(i) }),
 		"retry":       f.word([]string{"none", "glibc", "musl", "go"}, func(i int) { c.Retry = load.Retry(i) }),
 		"followTC":    f.flag(&c.FollowTC),
-		"sockets":     f.integer(&c.Sockets, 1, 4096),
+		"sockets":     f.integer(&c.Sockets, 1, 28000),
 		"conns":       f.integer(&c.Conns, 1, 4096),
 		"workers":     f.integer(&c.Workers, 1, 64),
 		"outstanding": f.integer(&c.Outstanding, 1, 65536),
@@ -175,6 +175,9 @@ func (f *scenarioFile) compare(root *yaml.Node) {
 	}
 	if closed && f.s.Peak() > 0 {
 		f.add(f.loadLine, "load.outstanding makes a closed loop, whose phases have no rates", "remove the rates, or load.outstanding")
+	}
+	if c := &f.s.Load; c.Sockets > 4096 && !c.FreshPorts {
+		f.add(f.loadLine, fmt.Sprintf("load.sockets is %d", c.Sockets), "write at most 4096, or add load.freshPorts")
 	}
 	if f.s.Kind == Blend && f.s.Hits == 0 {
 		f.add(root.Line, "names.kind is blend without hits", "add names.hits, such as 0.7")

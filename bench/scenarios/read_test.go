@@ -101,6 +101,7 @@ func TestMistakes(t *testing.T) {
 		"not bool":          {"warm: 1" + rest, `f:1: warm is "1"; write true or false`},
 		"no hits":           {"names: {kind: blend}" + rest, "names.kind is blend without hits"},
 		"closed with rate":  {"load: {outstanding: 5}" + rest, "f:1: load.outstanding makes a closed loop"},
+		"too many sockets":  {"load: {sockets: 5000}" + rest, "f:1: load.sockets is 5000; write at most 4096"},
 		"no rate":           {"does: x\nphases:\n- {name: a, for: 1s}\n", "no phase sends anything"},
 		"rate and ramp":     {"does: x\nphases:\n- {name: a, for: 1s, rate: 1, to: 5}\n", "f:3: phases[0] has a rate and a ramp"},
 		"late event":        {rest + "events:\n- {at: 5s, does: x, do: kill}\n", "f:6: events[0] is at 5s, but the phases are over at 1s"},
