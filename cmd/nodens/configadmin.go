@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -37,6 +38,10 @@ func (f *configFile) metricsTLS(t *MetricsTLSConfig) reader {
 			"clientCAFile": f.to(&t.ClientCAFile),
 			"minVersion":   f.word(&t.MinVersion, "1.2", "1.3"),
 		}, "listen", "certFile", "keyFile")
+		if strings.HasPrefix(t.ClientAuth, "verify") && t.ClientCAFile == "" {
+			f.add(n.Line, path+".clientAuth is "+t.ClientAuth+" without clientCAFile, so that whoever this machine trusts could vouch for a client",
+				"name the file of the clients' authorities, or write require")
+		}
 	}
 }
 

@@ -247,6 +247,7 @@ func TestMistakes(t *testing.T) {
 		"guard on listen":    {good + "listen: [169.254.20.10:53]\nhost: {mode: link-local, metrics: 169.254.20.10:53}\n", "f:4: host.metrics is 169.254.20.10:53, which the listen address 169.254.20.10:53 takes; choose another port"},
 		"host, bad link":     {good + "listen: [169.254.20.10:53]\nhost: {mode: link-local, link: ..}\n", "f:4: host.mode is link-local, but link name \"..\""},
 		"pprof word":         {good + "admin: {pprof: on}\n", `f:3: admin.pprof is "on"; write loopback, all or off`},
+		"verify by nobody":   {good + "admin: {metricsTLS: {listen: [\":9443\"], certFile: a, keyFile: b, clientAuth: verify}}\n", "f:3: admin.metricsTLS.clientAuth is verify without clientCAFile"},
 		"bool as text":       {good + "cache: {rotate: \"true\"}\n", `f:3: cache.rotate is "true"; write true or false`},
 		"bool as yes":        {good + "cache: {rotate: yes}\n", `f:3: cache.rotate is "yes"; write true or false`},
 		"int as text":        {good + "limits: {udpSockets: \"2\"}\n", `f:3: limits.udpSockets is "2"; write a whole number from 1 to 8`},
