@@ -39,6 +39,39 @@ func render(t *testing.T, kubernetes string, values map[string]any) (objects, ho
 	return objects, hooks
 }
 
+// What nodens reads at its start only makes new pods, and nothing else does.
+func TestWhatMakesNewPods(t *testing.T) {
+	template := func(values map[string]any) string {
+		objects, _ := render(t, newest, values)
+		text, err := yaml.Marshal(daemon(t, objects).Spec.Template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	config := func(key string, value any) map[string]any {
+		return map[string]any{"config": map[string]any{key: value}}
+	}
+	for name, values := range map[string]map[string]any{
+		"cache": config("cacheSize", "16Mi"), "address": config("localDns", "169.254.20.11"), "level": config("logLevel", "debug"),
+		"routes": config("stubDomains", map[string]any{"a.example": []any{"192.0.2.1"}}),
+		"mode":   {"mode": "service", "config": map[string]any{"dnsServer": "10.96.0.10"}},
+	} {
+		if template(values) != template(nil) {
+			t.Errorf("%s: there are new pods", name)
+		}
+	}
+	for name, values := range map[string]map[string]any{
+		"link": {"guard": map[string]any{"linkName": "other"}}, "metrics of the guard": {"guard": map[string]any{"metricsAddress": "0.0.0.0:9354"}},
+		"format": config("extra", map[string]any{"log": map[string]any{"format": "console"}}),
+		"socket": config("extra", map[string]any{"admin": map[string]any{"socket": "/run/nodens-pod/other.sock"}}),
+	} {
+		if template(values) == template(nil) {
+			t.Errorf("%s: there are no new pods", name)
+		}
+	}
+}
+
 func tryRender(kubernetes string, values map[string]any) (objects, hooks []string, err error) {
 	chart, err := loader.LoadDir(chartFolder)
 	if err != nil {

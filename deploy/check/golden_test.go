@@ -64,7 +64,7 @@ func named(t *testing.T, names, texts []string) []string {
 
 // plain is a file for kubectl, without the marks of Helm.
 func plain(says string, objects []string) string {
-	marks := regexp.MustCompile(`(?m)^ +(helm\.sh/.*|app\.kubernetes\.io/managed-by: .*)\n`)
+	marks := regexp.MustCompile(`(?m)^ +(helm\.sh/.*|checksum/.*|app\.kubernetes\.io/managed-by: .*)\n`)
 	empty := regexp.MustCompile(`(?m)^  annotations:\n(spec|[a-z]+:)`)
 	var out strings.Builder
 	out.WriteString("# " + says + "\n# Made of the chart in deploy/chart; change it there.\n")

@@ -76,6 +76,16 @@ host: {{ include "nodens.host" $ }}
 {{- end -}}
 {{- end -}}
 
+{{/*
+What of the configuration is only read at a start, as JSON: a change of it needs new pods,
+and one of anything else none.
+*/}}
+{{- define "nodens.readAtStart" -}}
+{{- $config := include "nodens.file" . | fromYaml -}}
+{{- $host := omit (get $config "host" | default dict) "mode" "service" "tracked" -}}
+{{- dict "host" $host "socket" (dig "admin" "socket" "" $config) "format" (dig "log" "format" "" $config) | toJson -}}
+{{- end -}}
+
 {{/* The configuration, as a map, so that extra can be laid over it. */}}
 {{- define "nodens.config" -}}
 {{- $config := .Values.config -}}
