@@ -18,7 +18,7 @@ type Report struct {
 }
 
 // Apply makes the host look like s: nothing where it does already, else the table in
-// one transaction, then link and addresses, then the deletion of TCP handshakes
+// one transaction (as little of it as may be), then link and addresses, then the deletion of TCP handshakes
 // with targets that s does not know. Counters and the sets Alive and Bypass survive.
 // Mode none removes table and link.
 //
@@ -45,7 +45,7 @@ func (h *Host) Apply(s State) (Report, error) {
 		return report, err
 	}
 	if !sameLines(found.lines, build(s).lines()) || len(found.Other) > 0 {
-		err = h.replaceTable(build(s), found)
+		err = h.settleTable(build(s), found)
 	}
 	kind, linkErr := h.settleLink(s, found.Link)
 	if linkErr != nil {

@@ -226,8 +226,14 @@ func (b builder) fallback(p proto, f family) chain {
 	if p == tcp() {
 		targets = b.Fallback.TCP
 	}
-	if targets = f.targets(targets); len(targets) > 0 {
+	targets = f.targets(targets)
+	if len(targets) > 1 {
 		c.rules = append(c.rules, rule{picking(f, p, targets)})
+	}
+	if len(targets) > 0 {
+		// The only one, or for the packet that is under way in rules which are being
+		// replaced: the map of the rule before is empty for it.
+		c.rules = append(c.rules, rule{leadsTo(f, p, targets[0])})
 	}
 	return c
 }

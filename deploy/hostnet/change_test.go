@@ -1,7 +1,10 @@
 package hostnet_test
 
 import (
+	"context"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -236,4 +239,38 @@ func TestAHandshakeWithAFormerTargetIsForgotten(t *testing.T) {
 			t.Errorf("%s answers, want coredns2", who)
 		}
 	}
+}
+
+// TestManyChangesLoseNothing: a packet that is under way while the rules change meets the
+// former ones or the new ones.
+func TestManyChangesLoseNothing(t *testing.T) {
+	const changes, clients = 150, 4
+	n := newNode(t)
+	for _, file := range []string{"nf_conntrack_udp_timeout", "nf_conntrack_udp_timeout_stream"} {
+		n.Sysctl(t, "netfilter/"+file, "1") // a long list of connections makes a change slow
+	}
+	n.apply(t, oneTarget(linkLocal()))
+	ctx, stop := context.WithCancel(t.Context())
+	var asking sync.WaitGroup
+	var asked, lost atomic.Int64
+	for i := range clients {
+		asking.Go(func() {
+			for ctx.Err() == nil {
+				asked.Add(1)
+				if got := (client{space: n.Bridged}).ask(t, "udp", dns([]string{own4, own6}[i%2])); !strings.HasPrefix(got, "coredns") {
+					lost.Add(1)
+				}
+			}
+		})
+	}
+	both := linkLocal()
+	for i := range changes {
+		n.apply(t, []hostnet.State{only2(linkLocal()), both, oneTarget(linkLocal())}[i%3])
+	}
+	stop()
+	asking.Wait()
+	if lost.Load() > 0 || asked.Load() < changes {
+		t.Errorf("%d of %d queries are lost during %d changes", lost.Load(), asked.Load(), changes)
+	}
+	t.Logf("%d queries during %d changes", asked.Load(), changes)
 }

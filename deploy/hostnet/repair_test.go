@@ -19,7 +19,7 @@ func TestOthersMeddle(t *testing.T) {
 		{"flush of the table", "nft flush table inet nodens_v1", "missing: rule 0 of chain arrive is"},
 		{"flush of a chain", "nft flush chain inet nodens_v1 hide", "missing: rule 0 of chain hide is"},
 		{"a rule before ours", "nft insert rule inet nodens_v1 arrive accept", "not wanted: rule 2 of chain arrive is"},
-		{"a rule after ours", "nft add rule inet nodens_v1 fallback_udp4 drop", "not wanted: rule 1 of chain fallback_udp4 is"},
+		{"a rule after ours", "nft add rule inet nodens_v1 fallback_udp4 drop", "not wanted: rule 2 of chain fallback_udp4 is"},
 		{"a chain more", "nft add chain inet nodens_v1 other", "not wanted: chain other"},
 		{"link down", "ip link set nodens down", "link nodens: down"},
 		{"link gone", "ip link del nodens", "link nodens: missing"},

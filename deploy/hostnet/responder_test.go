@@ -150,6 +150,7 @@ func (c client) ask(t *testing.T, proto, addr string) string {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return noAnswer
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF):
+		t.Logf("%s to %s: %v", proto, addr, err)
 		return "refused"
 	case err != nil:
 		t.Fatalf("%s to %s: %v", proto, addr, err)

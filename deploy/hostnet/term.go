@@ -265,6 +265,23 @@ func leads(f family, to netip.Addr) term {
 	}
 }
 
+// leadsTo sends a connection to one target.
+func leadsTo(f family, p proto, to netip.AddrPort) term {
+	const port = unix.NFT_REG_2
+	return term{
+		text: fmt.Sprintf("meta l4proto %s dnat %s to %v", p.name, f.ip, to),
+		exprs: []any{
+			meta(expr.MetaKeyL4PROTO), equal([]byte{p.number}),
+			&expr.Immediate{Register: reg, Data: to.Addr().AsSlice()},
+			&expr.Immediate{Register: port, Data: binary.BigEndian.AppendUint16(nil, to.Port())},
+			&expr.NAT{
+				Type: expr.NATTypeDestNAT, Family: uint32(f.nfproto), Specified: true,
+				RegAddrMin: reg, RegAddrMax: reg, RegProtoMin: port, RegProtoMax: port,
+			},
+		},
+	}
+}
+
 // masquerade hides the client: a target on the client's own bridge would answer it
 // past us otherwise. Ports are random, because two clients may use the same.
 func masquerade() term {

@@ -47,7 +47,11 @@ func (b *batch) table(t *table, old Found) {
 	for _, c := range t.chains {
 		b.chain(c)
 	}
-	for _, c := range t.chains {
+	b.rules(t.chains)
+}
+
+func (b *batch) rules(chains []chain) {
+	for _, c := range chains {
 		for _, r := range c.rules {
 			b.rule(c.name, r)
 		}
