@@ -91,6 +91,9 @@ func (f *scenarioFile) load(path string, n *yaml.Node) {
 		"freshPorts":  f.flag(&c.FreshPorts),
 		"timeout":     f.duration(&c.Timeout, 10*time.Millisecond, 30*time.Second),
 	})
+	if c.Sockets > 4096 && !c.FreshPorts {
+		f.add(n.Line, fmt.Sprintf("load.sockets is %d", c.Sockets), "write at most 4096, or add load.freshPorts")
+	}
 }
 
 func (f *scenarioFile) upstream() fields {
@@ -175,9 +178,6 @@ func (f *scenarioFile) compare(root *yaml.Node) {
 	}
 	if closed && f.s.Peak() > 0 {
 		f.add(f.loadLine, "load.outstanding makes a closed loop, whose phases have no rates", "remove the rates, or load.outstanding")
-	}
-	if c := &f.s.Load; c.Sockets > 4096 && !c.FreshPorts {
-		f.add(f.loadLine, fmt.Sprintf("load.sockets is %d", c.Sockets), "write at most 4096, or add load.freshPorts")
 	}
 	if f.s.Kind == Blend && f.s.Hits == 0 {
 		f.add(root.Line, "names.kind is blend without hits", "add names.hits, such as 0.7")
