@@ -57,6 +57,7 @@
 
 {{/* The configuration as a file. A Corefile knows no host, so that one made of it has none. */}}
 {{- define "nodens.file" -}}
+{{- include "nodens.refuseTogether" . -}}
 {{- with .Values.config.customConfig -}}
 {{- if $.Values.config.extra -}}
 {{- fail "config.extra counts for nothing beside config.customConfig: write its keys there" -}}
